@@ -201,16 +201,16 @@ def take_turns(programs, files, *, folder, turns):
             for path in output.values():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
     return {
-        name: Metrics(*(statistics.median(values) for values in zip(*metrics, strict=True)))
+        name: Metrics(*(statistics.median(samples) for samples in zip(*metrics, strict=True)))
         for name, metrics in runs.items()
     }
 
 
-def report(found):
+def report(medians):
     print("| | rows | start-up | rows a second | µs of processor a row | largest process | × |")
     print("|---|---|---|---|---|---|---|")
-    slowest = list(found.values())[-1]
-    for name, metrics in found.items():
+    slowest = list(medians.values())[-1]
+    for name, metrics in medians.items():
         speed = metrics.rows / metrics.seconds
         print(
             f"| {name} | {metrics.rows:,.0f} | {metrics.start:.1f} s | {speed:,.0f} "
@@ -260,11 +260,11 @@ def where_time_goes(file, *, vocab, folder, splitting):
     builder.tokenize(["once, so that everything is loaded"])
     watch, rows = Stopwatch(float), 0
     with watch("scan"):
-        found = [block for window in find(str(file)) for block in blocks(window)]
+        file_blocks = [block for window in find(str(file)) for block in blocks(window)]
     with tf.io.TFRecordWriter(str(folder / "timed.tfrecord")) as writer:
-        for first in range(0, len(found), 8):
+        for first in range(0, len(file_blocks), 8):
             with watch("read"):
-                documents = [d for block in found[first : first + 8] for d in read(block)]
+                documents = [d for block in file_blocks[first : first + 8] for d in read(block)]
                 texts = [document.text.split("\n") for document in documents]
             with watch("tokenize"):
                 flat = [sentence for text in texts for sentence in text]

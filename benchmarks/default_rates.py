@@ -266,10 +266,10 @@ def table(path):
 
 def _summary(cells):
     """The mean and deviation of the cells of a setting, and what they miss."""
-    values = [cell["value"] for cell in cells]
-    summary = f"{statistics.mean(values):.1f}"
-    if len(values) > 1:
-        summary += f" ± {statistics.stdev(values):.1f} ({len(values)})"
+    scores = [cell["value"] for cell in cells]
+    summary = f"{statistics.mean(scores):.1f}"
+    if len(scores) > 1:
+        summary += f" ± {statistics.stdev(scores):.1f} ({len(scores)})"
     names = sorted({name for cell in cells for name in cell.get("missed", ())})
     return summary + (f", without {', '.join(names)}" if names else "")
 

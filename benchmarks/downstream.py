@@ -46,11 +46,11 @@ def tuned(weights, *, task, choice, seed, data, output):
     train, dev, test = files(task, data=data, output=output)
     run = Path(tempfile.mkdtemp(prefix="finetuned-", dir=output))  # others may run beside it
     settings = {"epochs": epochs, "batch_size": 16, "seed": seed, **choice, **weights}
-    found = finetune(task=kind, train=train, dev=dev, output=run, **settings)
+    metrics = finetune(task=kind, train=train, dev=dev, output=run, **settings)
     metric = "f1" if "entities" in task else "accuracy"
     measured = evaluate(model=run, data=test)
     shutil.rmtree(run)
-    return {"dev": found["dev"][metric], "test": measured[metric], "seconds": found["seconds"]}
+    return {"dev": metrics["dev"][metric], "test": measured[metric], "seconds": metrics["seconds"]}
 
 
 def files(task, *, data, output):

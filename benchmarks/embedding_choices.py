@@ -48,10 +48,10 @@ def main():
     print("| layers | F1 on dev |\n|---|---|")
     for layers in arguments.choices:
         work = functools.partial(trained, arguments)
-        found = [
+        runs = [
             turns.of({"layers": layers, "seed": seed}, work) for seed in range(arguments.num_seeds)
         ]
-        print(f"| {layers} | {spread([each['f1'] for each in found])} |", flush=True)
+        print(f"| {layers} | {spread([run['f1'] for run in runs])} |", flush=True)
 
 
 def trained(arguments, *, layers, seed):
@@ -77,15 +77,15 @@ def trained(arguments, *, layers, seed):
                 tags = train_tags[place]
                 ids[row, : len(tags)] = [labels.index(tag) for tag in tags]
             model.train_on_batch(inputs, ids, sample_weight=mask.astype("float32"))
-    found = []
+    predicted_tags = []
     for first in range(0, len(dev), BATCH_SIZE):
         some = dev[first : first + BATCH_SIZE]
         most_probable = np.argmax(model.predict_on_batch(padded(some)), axis=-1)
-        found += [
+        predicted_tags += [
             [labels[tag] for tag in row[: len(words)]]
             for row, words in zip(most_probable, some, strict=True)
         ]
-    return {"f1": float(f1_score(dev_tags, found))}
+    return {"f1": float(f1_score(dev_tags, predicted_tags))}
 
 
 @functools.lru_cache(maxsize=2)

@@ -106,18 +106,18 @@ def main():
     if not arguments.here:
         print(f"| point | direction | {' | '.join(CONTENDERS)} | ours / fastest other | GFLOP/s |")
         print("|---|---|" + "---|" * len(CONTENDERS) + "---|---|", flush=True)
-    for values in grid:
+    for choices in grid:
         if arguments.here:
-            point = Point(*values)
+            point = Point(*choices)
             measure(point, rounds=arguments.rounds, rate=matrix_rate(point.dtype))
         else:
-            in_a_process_of_its_own(values, rounds=arguments.rounds)
+            in_a_process_of_its_own(choices, rounds=arguments.rounds)
 
 
-def in_a_process_of_its_own(values, *, rounds):
+def in_a_process_of_its_own(choices, *, rounds):
     """Measures a point where nothing is left in memory of the one before (base takes 6 GiB)."""
     names = ("--architecture", "--length", "--padding", "--dtype")
-    flags = [str(x) for pair in zip(names, values, strict=True) for x in pair]
+    flags = [str(x) for pair in zip(names, choices, strict=True) for x in pair]
     command = [sys.executable, __file__, "--here", "--rounds", str(rounds), *flags]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
@@ -161,14 +161,14 @@ def measure_family(model_type, *, length, rounds):
 
     from keras_bert.encoders import encoder_class, read_config
 
-    values = {
+    fields = {
         **BertConfig.preset("mini", vocab_size=VOCABULARY).to_dict(),
         **{"hidden_act": "gelu", "model_type": model_type, **FAMILIES.get(model_type, {})},
     }
     names = ("vocab_size", "max_position_embeddings", *FAMILIES.get(model_type, {}))
     if model_type != "distilbert":
         names += ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-    given = {name: values[name] for name in names if values[name] is not None}
+    given = {name: fields[name] for name in names if fields[name] is not None}
     config = read_config({"model_type": model_type, **given}, source="the benchmark")
     encoder = encoder_class(model_type)(config)
     theirs = transformers.AutoModel.from_config(
@@ -300,8 +300,8 @@ def keras_step(model, inputs, *, training, jit_compile):
             return model(inputs, training=training)
         if not training:
             return model(inputs, training=False)
-        found = model(inputs, outputs=("sequence_output", "first_output"), training=True)
-        return {**found, "pooled_output": model.pooler(found["first_output"])}
+        states = model(inputs, outputs=("sequence_output", "first_output"), training=True)
+        return {**states, "pooled_output": model.pooler(states["first_output"])}
 
     @tf.function(jit_compile=jit_compile)
     def forward():
@@ -345,8 +345,8 @@ def pytorch(point, *, training):
     import torch
     import transformers
 
-    values = point.config().to_dict()
-    model = transformers.BertModel(transformers.BertConfig(**values))
+    config = point.config().to_dict()
+    model = transformers.BertModel(transformers.BertConfig(**config))
     model = model.to(getattr(torch, point.dtype)).train(training)
     names = ("input_ids", "attention_mask", "token_type_ids")
     inputs = {name: torch.tensor(x).long() for name, x in zip(names, point.batch(), strict=True)}

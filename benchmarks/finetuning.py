@@ -61,9 +61,9 @@ def main():
     parser.add_argument("--tasks", nargs="+", choices=real_tasks.TASKS, default=[*real_tasks.TASKS])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     sides = parser.add_mutually_exclusive_group()
-    known = [*SIDES, *PEERS]
-    float32 = [side for side in known if "bfloat16" not in side]
-    sides.add_argument("--sides", nargs="+", choices=known, default=float32)
+    all_sides = [*SIDES, *PEERS]
+    float32 = [side for side in all_sides if "bfloat16" not in side]
+    sides.add_argument("--sides", nargs="+", choices=all_sides, default=float32)
     sides.add_argument("--choices", action="store_true", help="settings of ours, and no peer")
     parser.add_argument("--model", type=Path, help="a BERT folder (default: MiniLM)")
     parser.add_argument("--learning-rate", type=float, default=real_tasks.RATE)
@@ -194,14 +194,14 @@ def table(task, done):
         )
         ratio = ""
         if OURS in by_side and side != OURS:
-            own = statistics.median(line["seconds"] for line in by_side[OURS])
-            ratio = f", {whole / own:.2f} times ours"
+            our_seconds = statistics.median(line["seconds"] for line in by_side[OURS])
+            ratio = f", {whole / our_seconds:.2f} times ours"
         yield f"{task:12} {side:26} {metrics}; {epoch:.1f} s an epoch, {whole:.0f} s{ratio}"
 
 
-def spread(values):
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.4f} ± {deviation:.4f}"
+def spread(scores):
+    deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
+    return f"{statistics.mean(scores):.4f} ± {deviation:.4f}"
 
 
 if __name__ == "__main__":

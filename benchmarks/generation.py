@@ -62,9 +62,9 @@ def main():
                     for side in sides:
                         command = [*one, side, folder, str(batch), count, threads]
                         done = subprocess.run(command, check=True, capture_output=True, text=True)
-                        found = json.loads(done.stdout.splitlines()[-1])
-                        rates[side].append(batch * arguments.tokens / found["seconds"])
-                        tokens[side] = found["tokens"]
+                        measurement = json.loads(done.stdout.splitlines()[-1])
+                        rates[side].append(batch * arguments.tokens / measurement["seconds"])
+                        tokens[side] = measurement["tokens"]
                 if not tokens["ours"] == tokens["compiled"] == tokens["theirs"]:
                     sys.exit(f"{size}, batch {batch}: the tokens differ.")
                 middle = {side: statistics.median(rates[side]) for side in sides}
@@ -176,7 +176,7 @@ def theirs(folder, batch, count, threads):
 
     def generate():
         with torch.inference_mode():
-            found = model.generate(
+            sequences = model.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
                 max_new_tokens=int(count),
@@ -184,7 +184,7 @@ def theirs(folder, batch, count, threads):
                 use_cache=True,
                 pad_token_id=0,
             )
-        return found.numpy()[:, PROMPT:]
+        return sequences.numpy()[:, PROMPT:]
 
     measure(generate)
 

@@ -112,17 +112,17 @@ def _percents(turns, work, arguments, **turn):
     turn |= {"task": task.removesuffix(", frozen"), "frozen": frozen}
     try:
         # Which vector of a text is read is the encoder's default, and no choice.
-        values, _ = best(run, rates=arguments.rates, seeds=arguments.num_seeds, others=[{}], **turn)
+        scores, _ = best(run, rates=arguments.rates, seeds=arguments.num_seeds, others=[{}], **turn)
     except _Missing:
         return []
-    return [100 * value for value in values]
+    return [100 * value for value in scores]
 
 
-def _shown(values):
-    if not values:
+def _shown(percents):
+    if not percents:
         return "–"
-    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.1f}{spread}"
+    spread = f" ± {statistics.stdev(percents):.1f}" if len(percents) > 1 else ""
+    return f"{statistics.mean(percents):.1f}{spread}"
 
 
 def _draw(figure, rows):
@@ -131,10 +131,10 @@ def _draw(figure, rows):
     shown = [n for n, _ in enumerate(COLUMNS) if any(cells[n] for cells in rows.values())]
     for axis, column in zip(figure.subplots(1, len(shown), sharey=True), shown, strict=True):
         for height, name in enumerate(names):
-            values = rows[name][column]
-            axis.plot(values, [height] * len(values), "o", color=COLOURS[0], markersize=4)
-            if values:
-                axis.plot(statistics.mean(values), height, "|", color=COLOURS[1], markersize=14)
+            percents = rows[name][column]
+            axis.plot(percents, [height] * len(percents), "o", color=COLOURS[0], markersize=4)
+            if percents:
+                axis.plot(statistics.mean(percents), height, "|", color=COLOURS[1], markersize=14)
         axis.set_yticks(range(len(names)), names)
         axis.grid(axis="y", color=LIGHT)
         axis.set_axisbelow(True)
@@ -192,13 +192,13 @@ def _architecture(arguments, name):
     path = arguments.output / f"{name}.json"
     if name.startswith("bert"):
         return write_architecture(path)
-    values = dict(ENCODERS[name])
-    if "preset" in values:
+    config = dict(ENCODERS[name])
+    if "preset" in config:
         from keras_bert.encoders import presets
 
-        preset = values.pop("preset")
-        values = {**presets()[preset].preset(preset, vocab_size=TOKENS).to_dict(), **values}
-    write_json(path, read_config({"vocab_size": TOKENS, **values}, source=name).to_dict())
+        preset = config.pop("preset")
+        config = {**presets()[preset].preset(preset, vocab_size=TOKENS).to_dict(), **config}
+    write_json(path, read_config({"vocab_size": TOKENS, **config}, source=name).to_dict())
     return path
 
 

@@ -242,8 +242,8 @@ class TorchAwdLstm(nn.Module):
         def for_all_positions(x, rate):
             return x * dropout(torch.ones_like(x[:, :1]), rate)
 
-        kept = dropout(torch.ones(config.vocab_size, 1), config.embedding_dropout)
-        x = for_all_positions(self.embedding(ids) * kept[ids], config.input_dropout)
+        word_mask = dropout(torch.ones(config.vocab_size, 1), config.embedding_dropout)
+        x = for_all_positions(self.embedding(ids) * word_mask[ids], config.input_dropout)
         for lstm in self.lstms:
             weights = dict(lstm.named_parameters())
             weights["weight_hh_l0"] = dropout(weights["weight_hh_l0"], config.weight_dropout)
@@ -277,10 +277,10 @@ def measure(contenders, rounds):
     return {name: statistics.median(taken[name]) if name in taken else None for name in contenders}
 
 
-def row(what, found):
-    cells = ["" if value is None else f"{value:.0f}" for value in found.values()]
-    others = [value for name, value in found.items() if name != "ours" and value is not None]
-    return f"| {what} | {' | '.join(cells)} | {min(others) / found['ours']:.2f} |"
+def row(title, milliseconds):
+    cells = ["" if value is None else f"{value:.0f}" for value in milliseconds.values()]
+    others = [value for name, value in milliseconds.items() if name != "ours" and value is not None]
+    return f"| {title} | {' | '.join(cells)} | {min(others) / milliseconds['ours']:.2f} |"
 
 
 def main():
@@ -303,8 +303,8 @@ def main():
                 "keras unrolled": of_keras(shape, unroll=True),
                 "torch": of_torch(shape),
             }
-            what = ", ".join("none" if size is None else str(size) for size in shape)
-            print(row(what, measure(contenders, rounds)), flush=True)
+            title = ", ".join("none" if size is None else str(size) for size in shape)
+            print(row(title, measure(contenders, rounds)), flush=True)
     if given.only in (None, "elmo"):
         print(
             "\n| ELMo: hidden size, units, vocabulary | ours | PyTorch | PyTorch / ours |"

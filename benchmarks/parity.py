@@ -85,8 +85,8 @@ def of_transformers(model, batch, **options):
 
 def encode(encoder, batch, *more):
     """The outputs of an encoder by name, with `pooled_output`."""
-    found = encoder(batch, outputs=("sequence_output", "first_output", *more))
-    return {**found, "pooled_output": encoder.pooler(found["first_output"])}
+    states = encoder(batch, outputs=("sequence_output", "first_output", *more))
+    return {**states, "pooled_output": encoder.pooler(states["first_output"])}
 
 
 def at_tokens(ours, theirs, batch):
@@ -132,14 +132,14 @@ def against_the_classes_of_heads(encoder, tokenizer, batches):
             task.save(Path(folder) / "model")
             kind = getattr(transformers, task.architecture)
             reference = kind.from_pretrained(Path(folder) / "model")
-        found = {}
+        differences = {}
         for batch in batches:
             expected = of_transformers(reference, batch)
             for name, ours, theirs in outputs(task, batch, expected):
                 pooled = name in ("next_sentence", "logits") and not isinstance(task, kb.Tagger)
                 difference = largest(ours, theirs) if pooled else at_tokens(ours, theirs, batch)
-                found[name] = max(found.get(name, 0.0), difference)
-        for name, difference in found.items():
+                differences[name] = max(differences.get(name, 0.0), difference)
+        for name, difference in differences.items():
             yield f"`transformers` {task.architecture}, {name}", difference
 
 

@@ -85,8 +85,8 @@ def run(arguments, folder, train, dev, model, collator, measure):
 
     class Measured(transformers.TrainerCallback):
         def on_epoch_end(self, *_, **__):
-            found = trainer.predict(dev).predictions
-            in_order = tuple(x[back] for x in found) if isinstance(found, tuple) else found[back]
+            logits = trainer.predict(dev).predictions
+            in_order = tuple(x[back] for x in logits) if isinstance(logits, tuple) else logits[back]
             measured.update(measure(in_order))
 
     trainer.add_callback(Measured())
@@ -124,12 +124,12 @@ def classification(arguments, tokenizer, folder):
     )
 
     def rows(texts, labels):
-        found = tokenizer(
+        encodings = tokenizer(
             *zip(*texts, strict=True), truncation=True, max_length=task["settings"]["max_length"]
         )
         return Rows(
             [
-                {**{name: values[n] for name, values in found.items()}, "label": label}
+                {**{name: column[n] for name, column in encodings.items()}, "label": label}
                 for n, label in enumerate(labels)
             ]
         )
@@ -145,10 +145,10 @@ def classification(arguments, tokenizer, folder):
                 "pearson": float(stats.pearsonr(scores, dev_labels)[0]),
                 "spearman": float(stats.spearmanr(scores, dev_labels)[0]),
             }
-        found = logits.argmax(-1)
-        measured = {"accuracy": float(metrics.accuracy_score(dev_labels, found))}
+        predicted = logits.argmax(-1)
+        measured = {"accuracy": float(metrics.accuracy_score(dev_labels, predicted))}
         if "f1" in task["figures"]:
-            measured["f1"] = float(metrics.f1_score(dev_labels, found))
+            measured["f1"] = float(metrics.f1_score(dev_labels, predicted))
         return measured
 
     limit = slice(arguments.limit)
@@ -175,33 +175,33 @@ def tagging(arguments, tokenizer, folder):
     length = task["settings"]["max_length"]
 
     def row(words, tags):
-        found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=length)
+        encoding = tokenizer(words, is_split_into_words=True, truncation=True, max_length=length)
         before, numbers = None, []
-        for word in found.word_ids():
+        for word in encoding.word_ids():
             numbers.append(place[tags[word]] if word not in (None, before) else IGNORED)
             before = word
-        return {**found, "labels": numbers}
+        return {**encoding, "labels": numbers}
 
     # Rows to be answered have words, and 0 for a tag.
     dev_examples = [row(words, [labels[0]] * len(words)) for words in dev_words]
 
     def measure(logits):
-        found = []
+        predicted = []
         for best, line, tags in zip(logits.argmax(-1), dev_examples, dev_tags, strict=True):
             said = [
                 labels[number]
                 for number, label in zip(best, line["labels"], strict=False)
                 if label != IGNORED
             ]
-            found.append(said + ["O"] * (len(tags) - len(said)))  # words that were cut off
+            predicted.append(said + ["O"] * (len(tags) - len(said)))  # words that were cut off
         right = [
             said == tag
-            for line, tags in zip(found, dev_tags, strict=True)
+            for line, tags in zip(predicted, dev_tags, strict=True)
             for said, tag in zip(line, tags, strict=True)
         ]
         measured = {"accuracy": float(np.mean(right))}
         if "f1" in task["figures"]:
-            measured["f1"] = float(metrics.f1_score(dev_tags, found))
+            measured["f1"] = float(metrics.f1_score(dev_tags, predicted))
         return measured
 
     model = transformers.AutoModelForTokenClassification.from_pretrained(
@@ -238,19 +238,22 @@ def answering(arguments, tokenizer, folder):
             return_offsets_mapping=True,
         )
 
-    found = windows(train[slice(arguments.limit)])
+    encodings = windows(train[slice(arguments.limit)])
     rows = []
-    for number, of in enumerate(found["overflow_to_sample_mapping"]):
+    for number, of in enumerate(encodings["overflow_to_sample_mapping"]):
         answer = train[of]["answers"][0]
         begin, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
-        offsets = found["offset_mapping"][number]
-        context = [n for n, part in enumerate(found.sequence_ids(number)) if part == 1]
+        offsets = encodings["offset_mapping"][number]
+        context = [n for n, part in enumerate(encodings.sequence_ids(number)) if part == 1]
         places = [n for n in context if offsets[n][0] < end and offsets[n][1] > begin]
         inside = places and offsets[context[0]][0] <= begin and offsets[context[-1]][1] >= end
         first, last = (places[0], places[-1]) if inside else (0, 0)
         rows.append(
             {
-                **{n: found[n][number] for n in ("input_ids", "token_type_ids", "attention_mask")},
+                **{
+                    n: encodings[n][number]
+                    for n in ("input_ids", "token_type_ids", "attention_mask")
+                },
                 "start_positions": first,
                 "end_positions": last,
             }

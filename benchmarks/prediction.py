@@ -187,8 +187,8 @@ def theirs(model, file):
                 yield line.rstrip("\n")
 
     classify = transformers.pipeline("text-classification", model, truncation=True, max_length=128)
-    for found in classify(lines(), batch_size=BATCH_SIZE):
-        print(json.dumps(found))
+    for prediction in classify(lines(), batch_size=BATCH_SIZE):
+        print(json.dumps(prediction))
 
 
 if __name__ == "__main__":

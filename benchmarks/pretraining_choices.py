@@ -130,10 +130,10 @@ def main():
     print("|---" * (1 + len(names)) + "|")
     for choice in arguments.only or choices:
         work = functools.partial(worth, arguments)
-        found = [
+        runs = [
             turns.of({"choice": choice, "seed": seed}, work) for seed in range(arguments.num_seeds)
         ]
-        cells = [spread([each[name] for each in found]) for name in names]
+        cells = [spread([run[name] for run in runs]) for name in names]
         print(f"| {choice} | {' | '.join(cells)} |", flush=True)
 
 
@@ -166,13 +166,13 @@ def worth(arguments, *, choice, seed):
     )
     scores = {"millions of tokens": metrics["history"][-1]["tokens"] / 1e6}
     for name, of_held_out in HELD_OUT[arguments.group].items():
-        found = evaluate(model=run, data=rows(arguments, vocab, **of_held_out))
-        scores[name] = found["masked_lm_loss"]
+        evaluation = evaluate(model=run, data=rows(arguments, vocab, **of_held_out))
+        scores[name] = evaluation["masked_lm_loss"]
     for task in arguments.tasks:
         pooling = POOLING.get(task.split(",")[0], {})
         about = {"choice": {"learning_rate": arguments.rate, **pooling}, "seed": seed}
-        found = tuned({"model": run}, task=task, **about, data=arguments.data, output=output)
-        scores[task] = found["test"]
+        evaluation = tuned({"model": run}, task=task, **about, data=arguments.data, output=output)
+        scores[task] = evaluation["test"]
     shutil.rmtree(run)
     return scores
 
@@ -183,8 +183,10 @@ def rows(arguments, vocab, *, books="*.txt", **settings):
 
     lengths = settings["max_length"]
     if isinstance(lengths, list):
-        each = ({**settings, "books": books, "max_length": length} for length in lengths)
-        return [rows(arguments, vocab, **of_length) for of_length in each]
+        settings_by_length = (
+            {**settings, "books": books, "max_length": length} for length in lengths
+        )
+        return [rows(arguments, vocab, **of_length) for of_length in settings_by_length]
     named = [] if books == "*.txt" else [Path(books).stem]
     folder = arguments.output / "-".join(("rows", *named, *map(str, settings.values())))
     if not (folder / "COMPLETED").exists():

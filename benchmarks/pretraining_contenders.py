@@ -155,7 +155,7 @@ def keras_nlp(jit_compile):
         names |= {"masked_lm_positions": "mask_positions"}
         batches = [
             (
-                {names.get(name, name): values for name, values in x.items()},
+                {names.get(name, name): array for name, array in x.items()},
                 *y.values(),
                 *w.values(),
             )

@@ -213,7 +213,7 @@ def measure(point, *, rounds, without=()):
             seconds = timed(turn)
             if number:  # the first compiles
                 speeds[name].append(tokens / seconds)
-    medians = {name: statistics.median(each) for name, each in speeds.items()}
+    medians = {name: statistics.median(rates) for name, rates in speeds.items()}
     ours = max(speed for name, speed in medians.items() if name.startswith("ours"))
     others = max(speed for name, speed in medians.items() if not name.startswith(("ours", LEAST)))
     done = ours * flops_of(point) / 1e9

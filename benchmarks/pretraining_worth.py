@@ -69,7 +69,7 @@ def main():
     work = functools.partial(tuning, arguments, starts)
     print("\n| trained on | from random weights | pre-trained | points more |\n|---|---|---|---|")
     for task in arguments.tasks:
-        found = {
+        best_runs = {
             start: best(
                 lambda **turn: turns.of(turn, work),
                 task=task,
@@ -79,8 +79,8 @@ def main():
             )
             for start in starts
         }
-        means = {start: statistics.mean(values) for start, (values, _) in found.items()}
-        cells = [f"{spread(values)} {told(choice)}" for values, choice in found.values()]
+        means = {start: statistics.mean(scores) for start, (scores, _) in best_runs.items()}
+        cells = [f"{spread(scores)} {told(choice)}" for scores, choice in best_runs.values()]
         gain = 100 * (means["pre-trained"] - means["random"])
         print(f"| {task} | {' | '.join(cells)} | {gain:+.1f} |", flush=True)
 

@@ -56,11 +56,11 @@ def main():
     arguments = parser.parse_args()
     vocab = minilm_folder(data=arguments.data)
     if arguments.one:
-        who, what = arguments.one
+        who, corpus = arguments.one
         if who == "reader":
-            print(json.dumps(read(Path(what), vocab, arguments.way)))
+            print(json.dumps(read(Path(corpus), vocab, arguments.way)))
             return
-        examples = {"squad": squad, "books": books}[what](arguments.data)
+        examples = {"squad": squad, "books": books}[corpus](arguments.data)
         way = {"ours": ours, "theirs": theirs}[who](vocab)
         print(json.dumps(measure(way, examples, arguments.megabytes[0] * MEGABYTE)))
         return
@@ -69,20 +69,23 @@ def main():
         return
     print("| contexts | size | program | windows | MB/s | MB a CPU second | largest process |")
     print("|---|---|---|---|---|---|---|")
-    for what, size in itertools.product(("squad", "books"), arguments.megabytes):
-        found = {}
+    for corpus, size in itertools.product(("squad", "books"), arguments.megabytes):
+        measurements = {}
         for who in ("ours", "theirs"):
-            command = [sys.executable, __file__, "--data", arguments.data, "--one", who, what]
+            command = [sys.executable, __file__, "--data", arguments.data, "--one", who, corpus]
             out = subprocess.check_output([*map(str, command), "--megabytes", str(size)])
-            found[who] = it = json.loads(out.splitlines()[-1])
+            measurements[who] = it = json.loads(out.splitlines()[-1])
             print(
-                f"| {what} | {size} MB | {who} | {it['windows']:,} | {it['wall']:.1f} "
+                f"| {corpus} | {size} MB | {who} | {it['windows']:,} | {it['wall']:.1f} "
                 f"| {it['cpu']:.1f} | {it['memory']:,.0f} MiB |",
                 flush=True,
             )
-        wall, cpu = (found["ours"][name] / found["theirs"][name] for name in ("wall", "cpu"))
+        wall, cpu = (
+            measurements["ours"][name] / measurements["theirs"][name] for name in ("wall", "cpu")
+        )
         print(
-            f"| {what} | {size} MB | ours to theirs | | {wall:.1f} x | {cpu:.1f} x | |", flush=True
+            f"| {corpus} | {size} MB | ours to theirs | | {wall:.1f} x | {cpu:.1f} x | |",
+            flush=True,
         )
 
 

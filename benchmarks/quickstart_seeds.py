@@ -38,8 +38,8 @@ def one(results):
     """A line on a quickstart."""
     loss, tags = results["masked_lm"], results["tags"]
     taggers = ", ".join(
-        f"{100 * each['random']:.1f} -> {100 * each['pretrained']:.1f} % by {each['sentences']}"
-        for each in tags
+        f"{100 * score['random']:.1f} -> {100 * score['pretrained']:.1f} % by {score['sentences']}"
+        for score in tags
     )
     return (
         f"seed {results['seed']}: loss {loss['end']:.2f} (unigram {loss['unigram_entropy']:.2f}); "
@@ -53,13 +53,15 @@ def table(results, *, points):
     yield ""
     yield f"| sentences | from random weights | pre-trained | seeds with {points:g} points more |"
     yield "|---|---|---|---|"
-    for of_seeds in zip(*(each["tags"] for each in results), strict=True):
-        gains = [100 * (each["pretrained"] - each["random"]) for each in of_seeds]
-        cells = [_spread([each[start] for each in of_seeds]) for start in ("random", "pretrained")]
+    for of_seeds in zip(*(result["tags"] for result in results), strict=True):
+        gains = [100 * (score["pretrained"] - score["random"]) for score in of_seeds]
+        cells = [
+            _spread([score[start] for score in of_seeds]) for start in ("random", "pretrained")
+        ]
         enough = sum(gain >= points for gain in gains)
         yield f"| {of_seeds[0]['sentences']} | {' | '.join(cells)} | {enough} of {len(gains)} |"
     yield ""
-    yield f"Spam filter: {_spread([each['spam']['accuracy'] for each in results])}"
+    yield f"Spam filter: {_spread([result['spam']['accuracy'] for result in results])}"
 
 
 def table_of_words(folders, sizes):
@@ -68,18 +70,18 @@ def table_of_words(folders, sizes):
     yield "| sentences | words | number | from random weights | pre-trained |"
     yield "|---|---|---|---|---|"
     for sentences in sizes:
-        found = {
+        judged_words = {
             start: [right_words(folder, sentences, start) for folder in folders]
             for start in ("random", "pretrained")
         }
-        for known, words in ((True, "in them"), (False, "others")):
+        for labelled, words in ((True, "in them"), (False, "others")):
             right = {
-                start: [right for seed in seeds for is_known, right in seed if is_known is known]
-                for start, seeds in found.items()
+                start: [right for seed in seeds for is_known, right in seed if is_known is labelled]
+                for start, seeds in judged_words.items()
             }
             number = len(right["random"]) // len(folders)
             fractions = " | ".join(
-                f"{100 * statistics.mean(each):.1f} %" for each in right.values()
+                f"{100 * statistics.mean(is_right):.1f} %" for is_right in right.values()
             )
             yield f"| {sentences} | {words} | {number} | {fractions} |"
 
@@ -87,10 +89,10 @@ def table_of_words(folders, sizes):
 def right_words(folder, sentences, start):
     """For each word of the test: (whether the labelled sentences have it, whether it is right)."""
     labelled = (folder / "tags" / f"train-{sentences}.conll").read_text(encoding="utf-8")
-    known = {line.split("\t")[0].lower() for line in labelled.splitlines() if line}
+    labelled_words = {line.split("\t")[0].lower() for line in labelled.splitlines() if line}
     model = folder / "taggers" / f"{sentences}-{start}" / "model"
     return [
-        (word.lower() in known, tag == expected)
+        (word.lower() in labelled_words, tag == expected)
         for answer in predict(model=model, data=folder / "tags" / "test.conll")
         for word, tag, expected in zip(
             answer["words"], answer["tags"], answer["expected"], strict=True

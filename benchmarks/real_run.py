@@ -141,18 +141,18 @@ def finetune_all(output, *, vocab, sst2, epochs, rates):
 
         dev = {rate: tune(rate, SEEDS[0]) for rate in rates}
         rate = max(dev, key=dev.get)
-        values = []
+        accuracies = []
         for seed in SEEDS:
             tune(rate, seed)
             measured = evaluate(model=run_folder(output, start, rate, seed), data=sst2 / "test.tsv")
-            values.append(measured["accuracy"])
-            print(f"{start}, rate {rate}, seed {seed}: {values[-1]:.4f} on test", flush=True)
+            accuracies.append(measured["accuracy"])
+            print(f"{start}, rate {rate}, seed {seed}: {accuracies[-1]:.4f} on test", flush=True)
         results[start] = {
             "dev_accuracy_by_rate": dev,
             "learning_rate": rate,
-            "test_accuracy": values,
-            "mean": statistics.mean(values),
-            "standard_deviation": statistics.stdev(values),
+            "test_accuracy": accuracies,
+            "mean": statistics.mean(accuracies),
+            "standard_deviation": statistics.stdev(accuracies),
         }
     return results
 

@@ -136,16 +136,16 @@ def first_examples(path, count, folder):
             for paragraph in article["paragraphs"]:
                 paragraph["qas"] = paragraph["qas"][:left]
                 left -= len(paragraph["qas"])
-        kept = json.dumps(squad)
+        content = json.dumps(squad)
     elif path.suffix == ".tsv":
-        kept = "".join(text.splitlines(keepends=True)[: count + text.startswith("Quality")])
+        content = "".join(text.splitlines(keepends=True)[: count + text.startswith("Quality")])
     else:
         lines, sentences = text.split("\n"), 0
         for end, line in enumerate(lines):
             sentences += not line.strip() and end > 0 and bool(lines[end - 1].strip())
             if sentences == count:
                 break
-        kept = "\n".join(lines[: end + 1]) + "\n"
+        content = "\n".join(lines[: end + 1]) + "\n"
     file = folder / f"first-{count}-{path.parent.name}-{path.name}"
-    file.write_text(kept, encoding="utf-8")
+    file.write_text(content, encoding="utf-8")
     return file

@@ -127,8 +127,8 @@ class Process:
         return self._status, lines[-1] if lines else ""
 
     def _ask(self, how):
-        found, status = os.waitpid(self._id, how)
-        if found:
+        process_id, status = os.waitpid(self._id, how)
+        if process_id:
             self._status = os.waitstatus_to_exitcode(status)
 
 
@@ -173,21 +173,21 @@ def make_commands(folder):
 
 def left(command, place):
     """All that a command left, hidden things too: what is the same each time, by the path."""
-    found = {}
+    contents = {}
     for path in sorted(place.rglob("*")):
         name = str(path.relative_to(place))
         # The curves show how fast the run was.
         is_timed = "logs" in path.parts or path.name == "curves.png" or path.is_dir()
         if path.name == "metrics.json":
             metrics = json.loads(path.read_text())
-            found[name] = [_untimed(entry) for entry in metrics["history"]]
+            contents[name] = [_untimed(entry) for entry in metrics["history"]]
         elif path.parent.name == "checkpoints" and path.is_file():
-            found[name] = {n: tensor.tobytes() for n, tensor in load_file(path).items()}
+            contents[name] = {n: tensor.tobytes() for n, tensor in load_file(path).items()}
         elif command.name == "export":  # not the same to the byte, and each time another version
-            found[re.sub(r"/\d+(/|$)", r"/N\1", name)] = path.is_dir()
+            contents[re.sub(r"/\d+(/|$)", r"/N\1", name)] = path.is_dir()
         else:
-            found[name] = None if is_timed else path.read_bytes()
-    return {name: value for name, value in found.items() if "/logs/" not in f"/{name}/"}
+            contents[name] = None if is_timed else path.read_bytes()
+    return {name: value for name, value in contents.items() if "/logs/" not in f"/{name}/"}
 
 
 def _untimed(entry):
@@ -201,9 +201,9 @@ def kill(command, folder, *, kills, seed):
     place, temporary = folder / "place", folder / "temporary"
 
     def fresh():
-        for each in (place, temporary):
-            shutil.rmtree(each, ignore_errors=True)
-            each.mkdir()
+        for directory in (place, temporary):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir()
 
     fresh()
     began = time.monotonic()

@@ -78,20 +78,20 @@ class Ours:
         self._tokenizer = None
 
     def labels(self, texts):
-        found = self._answer(text=self._tf.constant(texts))["label"].numpy()
-        return [label.decode() for label in found]
+        encoded_labels = self._answer(text=self._tf.constant(texts))["label"].numpy()
+        return [label.decode() for label in encoded_labels]
 
     def tokenization(self, texts):
         """The share of the time that strings take over ids, of medians of five calls each."""
         from transformers import AutoTokenizer
 
         self._tokenizer = self._tokenizer or AutoTokenizer.from_pretrained(self._folder)
-        found = self._tokenizer(
+        encoding = self._tokenizer(
             texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="np"
         )
         names = ("input_ids", "attention_mask", "token_type_ids")
         ids = {
-            ours: self._tf.constant(found[name], self._tf.int32)
+            ours: self._tf.constant(encoding[name], self._tf.int32)
             for ours, name in zip(("input_ids", "input_mask", "segment_ids"), names, strict=True)
         }
         strings = self._tf.constant(texts)
@@ -127,8 +127,8 @@ class Transformers:
             texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="pt"
         )
         with self._torch.inference_mode():
-            found = self._model(**inputs).logits.argmax(-1)
-        return [LABELS[number] for number in found.tolist()]
+            label_ids = self._model(**inputs).logits.argmax(-1)
+        return [LABELS[number] for number in label_ids.tolist()]
 
 
 class OnnxRuntime:

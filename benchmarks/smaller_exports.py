@@ -125,16 +125,16 @@ def main():
         print("|---|---|---|---|---|---|---|")
         expected = None
         for one in models:
-            found = np.concatenate(
+            scores = np.concatenate(
                 [one(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
             )
-            expected = found if expected is None else expected
-            best = found.argmax(axis=1)
+            expected = scores if expected is None else expected
+            best = scores.argmax(axis=1)
             same = np.mean(best == expected.argmax(axis=1))
             print(
                 f"| {one.name} | {one.size / 1e6:.1f} | {min(times[one.name]['1']) * 1e3:.1f} "
                 f"| {BATCH / min(times[one.name]['32']):.0f} | {np.mean(best == labels):.2%} "
-                f"| {same:.2%} | {np.abs(found - expected).max():.4f} |",
+                f"| {same:.2%} | {np.abs(scores - expected).max():.4f} |",
                 flush=True,
             )
 

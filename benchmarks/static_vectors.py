@@ -158,7 +158,7 @@ def in_c(corpus, tables=None):
     program = ctypes.CDLL(str(library))
     rng = np.random.default_rng(0)
     table = rng.choice(len(v), 1_000_000, p=corpus.windows.negative).astype(np.int32)
-    kept = corpus.windows.kept.astype(np.float32)
+    keep_rates = corpus.windows.kept.astype(np.float32)
 
     def epochs(count=1):
         def pointer(array):
@@ -168,7 +168,7 @@ def in_c(corpus, tables=None):
             pointer(corpus.tokens),
             pointer(corpus.starts),
             ctypes.c_int64(len(corpus.starts) - 1),
-            pointer(kept),
+            pointer(keep_rates),
             pointer(table),
             ctypes.c_int64(len(table)),
             pointer(v),

@@ -36,8 +36,8 @@ class Turns:
         self._report(self._write(self._done[-1]))
         return self._done[-1]
 
-    def _write(self, values):
-        line = json.dumps(values)
+    def _write(self, record):
+        line = json.dumps(record)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         return line

@@ -149,7 +149,7 @@ def _tutorial(path, repository):
 
 def _held(nav, there):
     """A navigation without pages that are not there -> (it, the paths that it names)."""
-    kept, named = [], set()
+    entries, named = [], set()
     for item in nav:
         if isinstance(item, str):
             title, target = None, item
@@ -163,8 +163,8 @@ def _held(nav, there):
         else:
             continue
         if target:
-            kept.append(target if title is None else {title: target})
-    return kept, named
+            entries.append(target if title is None else {title: target})
+    return entries, named
 
 
 def _all_commands():
@@ -249,10 +249,10 @@ def _own_flags(task_type):
     from keras_bert.tasks import TaskSettings, settings_class
 
     common = {field.name for field in dataclasses.fields(TaskSettings)}
-    own = [f for f in dataclasses.fields(settings_class(task_type)) if f.name not in common]
+    task_fields = [f for f in dataclasses.fields(settings_class(task_type)) if f.name not in common]
     yield "| flag | says | default |"
     yield "|---|---|---|"
-    for field in own:
+    for field in task_fields:
         default = about(field).default_help if field.default is None else field.default
         says = about(field).help.replace("|", "\\|")
         yield f"| `--{field.name.replace('_', '-')}` | {says} | {default} |"

@@ -78,7 +78,7 @@ def check_layer(
     outputs = keras.tree.flatten(layer(*symbols.values()))
     for symbol, shape in zip(outputs, shapes, strict=True):
         assert len(symbol.shape) == len(shape)
-        assert all(s in (None, known) for s, known in zip(symbol.shape, shape, strict=True))
+        assert all(s in (None, size) for s, size in zip(symbol.shape, shape, strict=True))
     model = keras.Model(symbols, outputs)
     np.testing.assert_allclose(_first(model(inputs)), expected[0], atol=1e-6)
 

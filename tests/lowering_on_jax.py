@@ -64,8 +64,8 @@ def test_a_step_with_dropout_has_nothing_slow():
 
 def test_the_backward_pass_keeps_no_float32_vectors_and_dropout_draws_once():
     task = make_task(dropout=0.1, layers=1)
-    kept = step_program.kept_for_the_gradient(task)
-    vectors = [x for x in kept if x.size >= BATCH * LENGTH * task.config.hidden_size]
+    residuals = step_program.kept_for_the_gradient(task)
+    vectors = [x for x in residuals if x.size >= BATCH * LENGTH * task.config.hidden_size]
     assert {x.dtype.name for x in vectors} == {"bfloat16", "bool"}
     # The input of a gelu, and its output, which is that of a dense layer.
     wide = (BATCH * LENGTH, task.config.intermediate_size)

@@ -9,7 +9,7 @@ from keras_bert.base.errors import InputError
 
 
 @contextlib.contextmanager
-def says(message):
+def raises_input_error(message):
     """Expects an `InputError` of one line with this text in it; "..." stands for any text."""
     with pytest.raises(InputError) as error:
         yield error

@@ -54,14 +54,14 @@ def losses(devices):
     task = FillMask(BertEncoder(config))
     optimizer = make_optimizer(task, learning_rate=0.01, warmup=0.1, weight_decay=0.1, steps=STEPS)
     task.compile_defaults(optimizer)
-    found = []
+    step_losses = []
 
     class Losses(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
             self.model.reset_metrics()
 
         def on_train_batch_end(self, batch, logs=None):
-            found.append(float(logs["loss"]))
+            step_losses.append(float(logs["loss"]))
 
     inputs, labels, weights = rows()
     task.fit(
@@ -73,7 +73,7 @@ def losses(devices):
         verbose=0,
         callbacks=[Losses()],
     )
-    return found, task
+    return step_losses, task
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def on_one():
 
 @pytest.mark.parametrize("devices", [2, 4])
 def test_losses_on_several_devices_follow_those_on_one(on_one, devices):
-    found, task = losses(devices)
+    parallel_losses, task = losses(devices)
     kernel = task.encoder.weights[0].value
     assert len(kernel.sharding.device_set) == devices and kernel.is_fully_replicated
     assert len(on_one) == STEPS and on_one[0] - on_one[-1] > 0.1
-    np.testing.assert_allclose(found, on_one, atol=1e-5)
+    np.testing.assert_allclose(parallel_losses, on_one, atol=1e-5)

@@ -64,7 +64,7 @@ def encode(encoder, inputs, *more):
     """
     names = ("sequence_output", *more)
     inputs = {name: inputs[name] for name in encoder.input_names}
-    found = encoder(inputs, outputs=(*names, "first_output"))
+    states = encoder(inputs, outputs=(*names, "first_output"))
     if encoder.pooler is not None:
-        found["pooled_output"] = encoder.pooler(found["first_output"])
-    return {name: x for name, x in found.items() if name != "first_output"}
+        states["pooled_output"] = encoder.pooler(states["first_output"])
+    return {name: x for name, x in states.items() if name != "first_output"}

@@ -25,7 +25,7 @@ from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.training.finetuning_task import StartingPoint
 from tests.eagerly import eagerly
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import transformers
 from tests.undrawn import undrawn
 from tests.unmasked import unmask
@@ -100,10 +100,10 @@ def finetuned(work, pretrained):
 
 def test_the_data_folder_keeps_the_vocabulary_with_its_merges(vocab, data):
     learned = Tokenizer.from_folder(vocab).vocabulary
-    kept = data.vocabulary()
-    assert kept == learned and kept.merges == learned.merges
+    vocabulary = data.vocabulary()
+    assert vocabulary == learned and vocabulary.merges == learned.merges
     data.check_vocabulary(learned)
-    with says("made with another vocabulary"):
+    with raises_input_error("made with another vocabulary"):
         data.check_vocabulary(BpeVocabulary(learned.tokens, learned.merges[:-1]))
     assert not (vocab.parent / "data" / "vocab.txt").exists()
     assert load_vocabulary(data.path) == learned  # so it can be given as --vocab
@@ -139,7 +139,7 @@ def test_every_law_holds_and_a_word_that_is_masked_in_part_is_found(data, capsys
         with tf.io.TFRecordWriter(shard) as writer:
             for record in spec.encode(columns):
                 writer.write(record)
-        with says(f"record {row}: a word is masked in part"):
+        with raises_input_error(f"record {row}: a word is masked in part"):
             verify(data)
     finally:
         open(shard, "wb").write(before)
@@ -230,7 +230,7 @@ def test_a_folder_of_finished_data_is_known_and_replaced(work, vocab, data, tmp_
 
 
 def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_path, capsys):
-    with says("is cased according to its tokenizer_config.json, and"):
+    with raises_input_error("is cased according to its tokenizer_config.json, and"):
         pretraining_data(
             input=work / "corpus.txt", vocab=vocab, output=tmp_path / "data", lowercase=True
         )
@@ -239,7 +239,7 @@ def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_pat
     assert make_data(work, uncased, tmp_path / "data", "--cased") == 2
     refusal = "is uncased according to its tokenizer_config.json, and not cased"
     assert refusal in capsys.readouterr().err
-    with says("and not cased"):
+    with raises_input_error("and not cased"):
         StartingPoint(architecture="tiny", vocab=uncased, cased=True)
     assert not (tmp_path / "data").exists()
 
@@ -262,7 +262,7 @@ def test_model_folders_hold_the_tokenizer(vocab, pretrained, finetuned):
     save_folder(load_task(finetuned), given, finetuned, overwrite=True)  # it is our own
     (finetuned / "vocab.json").rename(finetuned / "away.json")
     try:
-        with says("vocab.json could not be read"):
+        with raises_input_error("vocab.json could not be read"):
             load(finetuned)
     finally:
         (finetuned / "away.json").rename(finetuned / "vocab.json")
@@ -288,9 +288,9 @@ def test_predictions_are_those_of_the_export(finetuned, tmp_path):
     output = tmp_path / "served"
     assert main(["export", "--model", str(finetuned), "--output", str(output)]) == 0
     signatures = tf.saved_model.load(str(output / "1")).signatures
-    found = signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]
+    probabilities = signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]
     expected = [list(answer["probabilities"].values()) for answer in answers]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-5)
     # What a process with TensorFlow Text alone has: tests/exports/test_exports.py asks one.
     operations = {
         node.op
@@ -314,16 +314,18 @@ def test_evaluate_takes_the_folder(work, finetuned, capsys):
 
 @pytest.mark.usefixtures("eager")
 def test_fill_mask_names_tokens_readably(pretrained):
-    [found] = fill_mask(model=pretrained, text="Read the [MASK].", top_k=500)
-    names = {candidate.token for candidate in found}
+    [candidates] = fill_mask(model=pretrained, text="Read the [MASK].", top_k=500)
+    names = {candidate.token for candidate in candidates}
     assert len(names) == 500 and {"the", "(end of word)", "t@@", "[UNK]"} <= names
 
 
 @pytest.mark.usefixtures("eager")
 def test_embeddings_are_of_words_as_they_stand_in_the_text(pretrained):
-    found = list(embed(model=pretrained, text=["A naïve re☃ad, ☃ again!", ""], tokens="words-mean"))
-    assert found[0].tokens == ["A", "naïve", "re☃ad", ",", "☃", "again", "!"]
-    assert found[1].tokens == []
+    embeddings = list(
+        embed(model=pretrained, text=["A naïve re☃ad, ☃ again!", ""], tokens="words-mean")
+    )
+    assert embeddings[0].tokens == ["A", "naïve", "re☃ad", ",", "☃", "again", "!"]
+    assert embeddings[1].tokens == []
     tokens, _ = embed(model=pretrained, text=["A naïve re☃ad, ☃ again!", ""], tokens="subwords")
     assert "".join(tokens.tokens) == "Anaïvere☃ad,☃again!"
 
@@ -332,7 +334,7 @@ def test_embeddings_are_of_words_as_they_stand_in_the_text(pretrained):
 def test_formats_without_a_place_for_merges_are_rejected(finetuned, tmp_path, to):
     if to == "keras-nlp":
         pytest.importorskip("keras_nlp")
-    with says("needs a WordPiece vocabulary, but this model has byte-pair"):
+    with raises_input_error("needs a WordPiece vocabulary, but this model has byte-pair"):
         convert(finetuned, tmp_path / "out", to=to)
     assert not (tmp_path / "out").exists()
 
@@ -362,12 +364,12 @@ def test_a_damaged_byte_level_vocabulary_is_told_wherever_one_is_asked_for(
         assert message in capsys.readouterr().err
     for name in ("config.json", "model.safetensors"):
         (folder / name).write_bytes((pretrained / name).read_bytes())
-    with says(message):
+    with raises_input_error(message):
         load(folder)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.json"])
 def test_a_single_file_of_a_folder_is_no_vocabulary(vocab, name):
-    with says(f"{name} alone is not a vocabulary. Give a vocab.txt, or"):
+    with raises_input_error(f"{name} alone is not a vocabulary. Give a vocab.txt, or"):
         load_vocabulary(vocab / name)

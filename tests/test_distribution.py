@@ -34,13 +34,13 @@ def test_every_file_of_a_package_goes_into_the_wheel():
         if path.suffix == ".py":
             assert (REPOSITORY / path.parent / "__init__.py").exists(), f"{path} is in no package"
             continue
-        found = any(
+        is_packaged = any(
             fnmatch.fnmatch(str(path.relative_to(package.replace(".", "/"))), pattern)
             for package, patterns in data.items()
             if path.is_relative_to(package.replace(".", "/"))
             for pattern in patterns
         )
-        assert found, f"{path} is in no package_data of setup.cfg"
+        assert is_packaged, f"{path} is in no package_data of setup.cfg"
 
 
 def test_every_dependency_has_its_exact_version():

@@ -60,15 +60,15 @@ def model_folder(task, tmp_path_factory):
 
 def held(folder):
     """All that lies in a folder, hidden things too: bytes by the path in it."""
-    found = {}
+    contents = {}
     for path in sorted(folder.rglob("*")):
         content = path.read_bytes() if path.is_file() else None
         if path.parent.name == "checkpoints" and content:
             content = {name: tensor.tobytes() for name, tensor in load_file(path).items()}
             content.pop("state", None)  # the history, which has how long it took
         if "logs" not in path.parts:
-            found[str(path.relative_to(folder))] = content
-    return found
+            contents[str(path.relative_to(folder))] = content
+    return contents
 
 
 def kills(place, run, *, begin=lambda: None, events=PUBLISHING):

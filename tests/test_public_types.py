@@ -28,8 +28,8 @@ def test_type_checkers_and_python_find_a_public_name_in_the_same_module():
 
 
 def public_functions():
-    values = {name: getattr(keras_bert, name) for name in keras_bert.__all__}
-    return {name: value for name, value in values.items() if not inspect.isclass(value)}
+    objects = {name: getattr(keras_bert, name) for name in keras_bert.__all__}
+    return {name: value for name, value in objects.items() if not inspect.isclass(value)}
 
 
 @pytest.mark.parametrize("name", sorted(public_functions()))

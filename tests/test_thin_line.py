@@ -59,10 +59,10 @@ def test_from_text_to_a_saved_model(keras_bert, capsys):
     assert keras_bert("predict --model tuned --text bank") == 0
     answer = json.loads(capsys.readouterr().out)
     served = tf.saved_model.load("savedmodels/money/1").signatures["serving_default"]
-    found = served(text=tf.constant(["bank"]))
-    assert found["label"].numpy()[0].decode() == answer["label"]
+    outputs = served(text=tf.constant(["bank"]))
+    assert outputs["label"].numpy()[0].decode() == answer["label"]
     expected = list(answer["probabilities"].values())
-    np.testing.assert_allclose(found["probabilities"][0], expected, atol=1e-5)
+    np.testing.assert_allclose(outputs["probabilities"][0], expected, atol=1e-5)
 
 
 def tensorboard_shows_speed_and_examples(run):
@@ -81,9 +81,9 @@ def tensorboard_shows_speed_and_examples(run):
 def events_of(folder):
     """{tag: [(step, value)]} of the one file of events in a folder."""
     (path,) = folder.iterdir()
-    found = {}
+    events = {}
     for record in tf.data.TFRecordDataset(str(path)):
         event = tf.compat.v1.Event.FromString(record.numpy())
         for value in event.summary.value:
-            found.setdefault(value.tag, []).append((event.step, tf.make_ndarray(value.tensor)))
-    return found
+            events.setdefault(value.tag, []).append((event.step, tf.make_ndarray(value.tensor)))
+    return events

@@ -44,8 +44,8 @@ def through_the_commands() -> None:
     assert_type(next(kb.ask(url="http://h:1", model="m", text_a=["one"])), dict[str, Any])
     kb.embed_to_file(model="m", data=["one"], output="e.parquet", progress=True)
     kb.learn_vocabulary(input=["a", Path("b")], output="v", size=9, beam_options=["--runner=X"])
-    for found in kb.embed(model="m", text="one"):
-        assert_type(found.tokens, list[str])
+    for embedding in kb.embed(model="m", text="one"):
+        assert_type(embedding.tokens, list[str])
     assert_type(kb.fill_mask(model="m", text="a [MASK]")[0][0].probability, float)
     assert_type(kb.push(model="m", to="owner/name"), str)
     assert_type(kb.draw_run("runs/a"), list[Path])

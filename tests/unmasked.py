@@ -5,7 +5,7 @@ import numpy as np
 
 def unmask(input_ids, positions, ids):
     """The original `input_ids` (R, S) of masked examples, from the fields of `Masked`."""
-    values, counts = positions
+    flat, counts = positions
     original = np.array(input_ids)
-    original[np.repeat(np.arange(len(input_ids)), counts), values] = ids[0]
+    original[np.repeat(np.arange(len(input_ids)), counts), flat] = ids[0]
     return original

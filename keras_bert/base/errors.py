@@ -13,11 +13,11 @@ class Naming:
 
     Args:
         template: `{steps}` is the argument `steps`, and `{force=True}` one with a value.
-        values: that of each `{}`; another `Naming` or `InputError` names arguments, too.
+        replacements: the value of each `{}`; another `Naming` or `InputError` names arguments, too.
     """
 
-    def __init__(self, template: str, *values: object):
-        self._template, self._values = template, values
+    def __init__(self, template: str, *replacements: object):
+        self._template, self._values = template, replacements
 
     def __str__(self):
         return self.worded(lambda name, value: f"`{name}={value}`" if value else f"`{name}`")
@@ -63,9 +63,9 @@ class InputError(ValueError):
         self._message = message
 
     @classmethod
-    def naming(cls, template: str, *values: object) -> Self:
+    def naming(cls, template: str, *replacements: object) -> Self:
         """An error whose message is a `Naming`."""
-        return cls(Naming(template, *values))
+        return cls(Naming(template, *replacements))
 
     def worded(self, spelled):
         """The message, with arguments as `Naming.worded` has them."""

@@ -182,8 +182,8 @@ def recomputed(layer, *shared):
         trained = [v for v in variables if v.trainable]
         fixed = [*fixed.values(), *((v, v.value) for v in variables if not v.trainable)]
 
-        def run(x, *values):
-            pairs = [*fixed, *zip(trained, values, strict=True)]
+        def run(x, *trained_values):
+            pairs = [*fixed, *zip(trained, trained_values, strict=True)]
             with keras.StatelessScope(state_mapping=pairs):
                 # What layers share of a layout is computed anew: tensors do not leave the function.
                 return layer(x, layout=layout.fresh(), **options)

@@ -301,8 +301,8 @@ class Columns:
         names = tuple(self._possible_labels(profiles))
         if len(names) == 1 or not self.need_labels:
             return names if len(names) == 1 else ()
-        values = (value for name in names for value in profiles[name].counts)
-        if names and self.form is several_labels and None not in map(bit, values):
+        cells = (value for name in names for value in profiles[name].counts)
+        if names and self.form is several_labels and None not in map(bit, cells):
             return names  # a 0 or 1 for each label
         if names:
             raise self._question(names, LABEL)

@@ -47,9 +47,9 @@ def learn_unigram(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=
     model = _trained(spelled, size=size - unused, lowercase=lowercase)
     use = _use(model, counts)
     letters = {*symbols, *SPECIAL_TOKENS}
-    kept = [p for p in model.pieces if p.text in letters or use[p.text] >= min_frequency]
-    if len(kept) < len(model.pieces):
-        model = dataclasses.replace(model, pieces=tuple(kept))
+    pieces = [p for p in model.pieces if p.text in letters or use[p.text] >= min_frequency]
+    if len(pieces) < len(model.pieces):
+        model = dataclasses.replace(model, pieces=tuple(pieces))
         use = _use(model, counts)
     scores = {piece.text: piece.score for piece in model.pieces}
     tokens = by_use([token for token in scores if token not in SPECIAL_TOKENS], use)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from keras_bert.base import files, ownership
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 def ours(folder):
@@ -24,14 +24,14 @@ def test_a_folder_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
     (path / ".keras-bert-owner").touch()
     ownership.check_output_folder(path, is_ours=ours)
     (path / "mark").touch()
-    with says("out is there already... `force=True`"):
+    with raises_input_error("out is there already... `force=True`"):
         ownership.check_output_folder(path, is_ours=ours)
     ownership.check_output_folder(path, is_ours=ours, force=True)
     (path / "mark").rename(path / "thesis.txt")
     for force in (False, True):
-        with says("holds something else already (thesis.txt)"):
+        with raises_input_error("holds something else already (thesis.txt)"):
             ownership.check_output_folder(path, is_ours=ours, force=force)
-        with says("thesis.txt is a file"):
+        with raises_input_error("thesis.txt is a file"):
             ownership.check_output_folder(path / "thesis.txt", is_ours=ours, force=force)
 
 
@@ -41,17 +41,17 @@ def test_a_file_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
     path.touch()
     ownership.check_output_file(path, is_ours=ours)
     path.write_text("ours")
-    with says("out is there already"):
+    with raises_input_error("out is there already"):
         ownership.check_output_file(path, is_ours=ours)
     ownership.check_output_file(path, is_ours=ours, force=True)
     path.write_text("a thesis")
     for force in (False, True):
-        with says("this command did not write"):
+        with raises_input_error("this command did not write"):
             ownership.check_output_file(path, is_ours=ours, force=force)
-        with says("is a folder"):
+        with raises_input_error("is a folder"):
             ownership.check_output_file(tmp_path, is_ours=ours, force=force)
     os.mkfifo(tmp_path / "pipe")
-    with says("is a pipe or a device"):
+    with raises_input_error("is a pipe or a device"):
         ownership.check_output_file(tmp_path / "pipe", is_ours=ours)
 
 
@@ -68,7 +68,7 @@ def test_an_input_is_no_output(tmp_path, monkeypatch):
         ("data/*.txt", "data"),
         (tmp_path / "data", "data"),
     ):
-        with says("is also the input"):
+        with raises_input_error("is also the input"):
             ownership.reject_input_as_output(["other", given], output)
     for given, output in (
         ("data/a.txt", "data/b.txt"),
@@ -95,14 +95,14 @@ def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
     folder = tmp_path / "a" / "out"
     owner = subprocess.Popen([sys.executable, "-c", _OWNER, folder], stdout=subprocess.PIPE)
     assert owner.stdout.readline() == b"owned\n"
-    with says(f"is in use by process {owner.pid}: wait"):
+    with raises_input_error(f"is in use by process {owner.pid}: wait"):
         with ownership.lock_folder(folder):
             pass
     owner.send_signal(signal.SIGKILL)
     owner.communicate()
     assert ownership.held_names(folder) == [] and os.listdir(folder)
     with ownership.lock_folder(folder):
-        with says(f"process {os.getpid()}:"):
+        with raises_input_error(f"process {os.getpid()}:"):
             with ownership.lock_folder(folder):
                 pass
     assert os.listdir(folder) == []
@@ -126,7 +126,7 @@ def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch
         with ownership.lock_folder(tmp_path):
             return
     where = f"process {owner.process}" if owner.is_here else "process 1 on elsewhere... delete "
-    with says(f"in use by {where}"):
+    with raises_input_error(f"in use by {where}"):
         with ownership.lock_folder(tmp_path):
             pass
 

@@ -14,7 +14,7 @@ import pytest
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from tests.base.killed_writing import FOREIGN, empty, tree, write_file, write_folder
-from tests.messages import says
+from tests.messages import raises_input_error
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
@@ -83,7 +83,7 @@ def test_what_another_process_is_writing_is_no_leftover(place):
 
 
 def test_who_owns_a_folder_stops_those_that_still_write_in_it(place):
-    with says("cannot be written: No such file"):
+    with raises_input_error("cannot be written: No such file"):
         with files.new_file(place / "out") as temporary:
             temporary.write_text("late")
             files.clear_leftovers_in(place)
@@ -164,7 +164,7 @@ class FullDisk(Exception):
 )
 def test_what_the_system_says_is_one_sentence(place, error, words):
     for new in (files.new_file, files.new_folder):
-        with says(f"out cannot be written: {words}") as refusal:
+        with raises_input_error(f"out cannot be written: {words}") as refusal:
             with new(place / "out") as temporary:
                 temporary.with_name("half").write_text("")
                 raise error
@@ -198,7 +198,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
     ):
         with pytest.raises(InputError, match=f"cannot be written: ({words})"):
             files.write_text(path, "text")
-    with says("cannot be written: Not a directory"):
+    with raises_input_error("cannot be written: Not a directory"):
         write_folder(tmp_path / "file")
     assert (tmp_path / "file").is_file() and sorted(os.listdir(tmp_path)) == ["file", "folder"]
 

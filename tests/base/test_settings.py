@@ -26,7 +26,7 @@ from keras_bert.base.settings import (
     value_type,
 )
 from keras_bert.cli.command import add_flags, read_flags, spelled_as_flag
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 class RowSettings(Settings):
@@ -65,7 +65,7 @@ class ColumnSettings(Settings):
     ],
 )
 def test_what_cannot_be_is_said(given, message):
-    with says(message):
+    with raises_input_error(message):
         RowSettings.of(given)
 
 
@@ -226,7 +226,7 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
         if value_type(field)[0] is float:
             numbers.add(field.name)
             for value in (float("inf"), float("-inf"), float("nan")):
-                with says(f"`{field.name}` is ...a finite number"):
+                with raises_input_error(f"`{field.name}` is ...a finite number"):
                     checked(field, value)
         if field.name == "seed":
             seeds.add(cls)
@@ -234,7 +234,7 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
             most = 2**63 - 1 if field in job_fields else 2**32 - 1
             checked(field, most)
             for value, bound in ((-1, "at least 0"), (most + 1, f"at most {most}")):
-                with says(f"`seed` must be {bound}. Received: {value}."):
+                with raises_input_error(f"`seed` must be {bound}. Received: {value}."):
                     checked(field, value)
     assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
     assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds
@@ -247,12 +247,16 @@ def test_every_number_of_every_command_fits_into_the_types_of_tensorflow():
             most = about(field).at_most
             most = 2**31 - 1 if most is None else most
             for value in (most + 1, 2**64 + 1):
-                with says(f"`{field.name}` must be at most {most}. Received: {value}."):
+                with raises_input_error(
+                    f"`{field.name}` must be at most {most}. Received: {value}."
+                ):
                     checked(field, value)
         elif value_type(field)[0] is float and about(field).at_most is None:
-            with says(f"`{field.name}` must be ..."):
+            with raises_input_error(f"`{field.name}` must be ..."):
                 checked(field, 1e39)
-            with says(f"`{field.name}` is too small for a float32. Expected 0, or 1.2e-38"):
+            with raises_input_error(
+                f"`{field.name}` is too small for a float32. Expected 0, or 1.2e-38"
+            ):
                 checked(field, 1e-40)
 
 
@@ -263,5 +267,5 @@ def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
         data: object = setting(None, help="a file, or a sequence")
 
     assert DataSettings.of({}).data is None and DataSettings.of({"data": []}).data == []
-    with says("`data` is empty. Give a path"):
+    with raises_input_error("`data` is empty. Give a path"):
         DataSettings.of({"data": ""})

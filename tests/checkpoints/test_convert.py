@@ -8,7 +8,7 @@ from keras_bert import Pretrainer
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_the_output_of_a_run_will_do(folder, tmp_path):
     run.mkdir()
     folder.rename(run / "model")
     assert convert(run, tmp_path / "google", to="google")["found"] == "huggingface"
-    with says("is also the input"):
+    with raises_input_error("is also the input"):
         convert(run, run / "model", force=True)
 
 
@@ -58,7 +58,7 @@ def test_the_output_of_a_run_will_do(folder, tmp_path):
 def test_nothing_is_written_into_the_inputs_own_folder(folder, tmp_path, inside):
     """What was written there made it a folder that is not ours to replace any more."""
     (tmp_path / "link").symlink_to(folder)
-    with says("is inside the input ...Use another folder"):
+    with raises_input_error("is inside the input ...Use another folder"):
         convert(folder, folder / inside, to="google")
     assert not (folder / "new").exists()
     run = tmp_path / "run"

@@ -15,41 +15,41 @@ FOLDERS = Path(__file__).parents[1] / "reference" / "earlier_folders"
 NAMES = sorted(folder.name for folder in FOLDERS.iterdir())
 
 
-def near(found, expected):
+def near(actual, expected):
     """The same JSON-like values; numbers up to the digits that are stored."""
     if isinstance(expected, dict):
-        assert found.keys() == expected.keys()
-        found, expected = list(found.values()), list(expected.values())
+        assert actual.keys() == expected.keys()
+        actual, expected = list(actual.values()), list(expected.values())
     if isinstance(expected, list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
             near(one, other)
     elif isinstance(expected, float):
-        assert found == pytest.approx(expected, abs=3e-5, rel=1e-5)
+        assert actual == pytest.approx(expected, abs=3e-5, rel=1e-5)
     else:
-        assert found == expected
+        assert actual == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_earlier_folder_computes_what_it_did(name, tmp_path):
-    kept = json.loads((FOLDERS / name / "outputs.json").read_text(encoding="utf-8"))
+    saved = json.loads((FOLDERS / name / "outputs.json").read_text(encoding="utf-8"))
     task = load_task(FOLDERS / name)
     task.save(tmp_path / "saved")
     for of in (task, load_task(tmp_path / "saved")):
-        inputs = {n: np.array(x, "int32") for n, x in kept["inputs"].items() if n in of.input}
-        found = of(inputs)
-        assert found.keys() == kept["outputs"].keys()
-        for output, expected in kept["outputs"].items():
+        inputs = {n: np.array(x, "int32") for n, x in saved["inputs"].items() if n in of.input}
+        outputs = of(inputs)
+        assert outputs.keys() == saved["outputs"].keys()
+        for output, expected in saved["outputs"].items():
             for row, tokens in enumerate(inputs["input_mask"].sum(axis=1)):
-                one, other = np.asarray(found[output])[row], np.array(expected[row])
+                one, other = np.asarray(outputs[output])[row], np.array(expected[row])
                 assert one.shape == other.shape
                 if len(one) >= inputs["input_mask"].shape[1] - 1:  # of tokens: not of padding
                     one, other = one[:tokens], other[:tokens]
                 np.testing.assert_allclose(one, other, atol=2e-5, rtol=1e-5)
-    if "data" in kept:
-        data = [tuple(x) if isinstance(x, list) else x for x in kept["data"]]
+    if "data" in saved:
+        data = [tuple(x) if isinstance(x, list) else x for x in saved["data"]]
         with eagerly():
-            near(list(predict(model=task, data=data)), kept["answers"])
+            near(list(predict(model=task, data=data)), saved["answers"])
 
 
 def test_what_was_kept_apart_is_kept():
@@ -75,9 +75,9 @@ def test_settings_of_earlier_names_are_read_and_saved_under_the_new_ones(tmp_pat
     ):
         folder = tmp_path / f"{name}-{now[0]}"
         shutil.copytree(FOLDERS / name, folder)
-        values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        values["keras_bert"] |= held
-        (folder / "config.json").write_text(json.dumps(values), encoding="utf-8")
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config["keras_bert"] |= held
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
         task = load_task(folder)
         assert getattr(task.settings, now[0]) == now[1]
         task.save(folder / "saved")

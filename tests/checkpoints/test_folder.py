@@ -17,7 +17,7 @@ from keras_bert.layers.dense import without_random_weights
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from tests.checkpoints.conftest import change_config
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import torch, transformers
 from tests.small_model import encode
 
@@ -256,16 +256,16 @@ def test_a_classifier_opens_in_transformers_and_here(tokenizer, tmp_path):
 
 
 def test_an_output_in_use_is_left_alone(tmp_path, encoder, tokenizer, folder):
-    with says("is there already: give another folder, or `force=True`"):
+    with raises_input_error("is there already: give another folder, or `force=True`"):
         save_folder(encoder, tokenizer, folder)
     save_folder(encoder, tokenizer, folder, overwrite=True)  # our own
     (folder / "notes.txt").write_text("mine")
-    with says("holds something else already"):
+    with raises_input_error("holds something else already"):
         save_folder(encoder, tokenizer, folder, overwrite=True)
     assert (folder / "notes.txt").read_text() == "mine"
     (folder / "notes.txt").unlink()
     change_config(folder, lambda v: {k: x for k, x in v.items() if k != "keras_bert"})
-    with says("holds something else already"):
+    with raises_input_error("holds something else already"):
         save_folder(encoder, tokenizer, folder, overwrite=True)
     assert not [path for path in folder.parent.iterdir() if path != folder]
 
@@ -286,9 +286,9 @@ def test_a_failed_save_leaves_nothing_that_looks_finished(tmp_path, encoder, tok
 
     broken = Broken(tokenizer.vocabulary, lowercase=True)
     before = (folder / "model.safetensors").read_bytes()
-    with says("cannot be written: disk full"):
+    with raises_input_error("cannot be written: disk full"):
         save_folder(shake(encoder), broken, folder, overwrite=True)
-    with says("cannot be written: disk full"):
+    with raises_input_error("cannot be written: disk full"):
         save_folder(encoder, broken, tmp_path / "new")
     assert (folder / "model.safetensors").read_bytes() == before
     assert not (tmp_path / "new").exists()
@@ -297,10 +297,10 @@ def test_a_failed_save_leaves_nothing_that_looks_finished(tmp_path, encoder, tok
 
 def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tokenizer):
     Classifier(encoder, tokenizer, labels=["no", "yes"]).save(tmp_path / "run" / "model")
-    found, _ = load(tmp_path / "run")
-    assert found.config == encoder.config
+    loaded, _ = load(tmp_path / "run")
+    assert loaded.config == encoder.config
     assert load_task(tmp_path / "run").labels == ("no", "yes")
-    with says("There is no model folder ...or run the command that"):
+    with raises_input_error("There is no model folder ...or run the command that"):
         load(tmp_path / "none")
 
 

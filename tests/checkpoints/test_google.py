@@ -13,7 +13,7 @@ from keras_bert.checkpoints.keras_nlp import save_keras_nlp
 from keras_bert.encoders import new_encoder, presets
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from tests import small_model
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.reference.google_bert import google_bert
 
 # The names that google-research/bert's modeling.py and run_pretraining.py give a model of one
@@ -202,7 +202,7 @@ def ask_for_many_layers(folder):
 )
 def test_a_checkpoint_that_cannot_be_loaded(folder, change, message):
     change(folder)
-    with says(message):
+    with raises_input_error(message):
         load_google(folder)
 
 
@@ -210,7 +210,7 @@ def test_a_checkpoint_that_cannot_be_loaded(folder, change, message):
     "change", [{"layer_norm_eps": 1e-5}, {"is_decoder": True}, {"model_type": "roberta"}]
 )
 def test_unsupported_models_are_rejected(change, make_encoder, tokenizer, tmp_path):
-    with says("google-research/bert computes only bidirectional BERT"):
+    with raises_input_error("google-research/bert computes only bidirectional BERT"):
         save_google(make_encoder(**change), tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
 
@@ -224,7 +224,7 @@ def test_another_encoder_than_bert_is_one_sentence(save, tokenizer, tmp_path):
     for name, cls in presets().items():
         if name in ("gpt-tiny", "gpt2-tiny", "elmo-tiny", "awd-lstm-tiny", "static"):
             encoder = new_encoder(cls.preset(name, **sizes))
-            with says(f"Received: model_type {encoder.config.model_type!r}"):
+            with raises_input_error(f"Received: model_type {encoder.config.model_type!r}"):
                 save(encoder, tokenizer, tmp_path / "out")
 
 
@@ -240,7 +240,7 @@ def test_a_question_answerers_head_has_run_squads_names(make_encoder, tokenizer,
 def test_a_tagger_is_rejected(make_encoder, tokenizer, tmp_path):
     """Its head would have the names of run_classifier.py's, which is over the whole text."""
     task = Tagger(make_encoder(hidden_act="gelu_new"), tokenizer, labels=["a", "b"])
-    with says("has no task like tagger"):
+    with raises_input_error("has no task like tagger"):
         save_google(task, tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
 
@@ -257,10 +257,10 @@ def test_only_a_checkpoint_that_we_wrote_is_replaced(folder, make_encoder, token
     encoder = make_encoder(hidden_act="gelu_new")
     save_google(encoder, tokenizer, folder, overwrite=True)
     path = folder / "bert_config.json"
-    values = json.loads(path.read_text())
-    del values["keras_bert"]
-    path.write_text(json.dumps(values))
-    with says("holds something else already"):
+    config = json.loads(path.read_text())
+    del config["keras_bert"]
+    path.write_text(json.dumps(config))
+    with raises_input_error("holds something else already"):
         save_google(encoder, tokenizer, folder, overwrite=True)
     assert load_google(folder)[0].config.hidden_act == "gelu_new"
 

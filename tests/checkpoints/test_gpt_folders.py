@@ -52,10 +52,10 @@ def test_hidden_states_of_texts(theirs):
             [ours.tokenize([text])], tokenizer=ours, names=encoder.input_names, max_length=64
         )
         assert inputs["input_ids"].numpy().tolist() == batch["input_ids"].tolist()
-        found = encoder(inputs, outputs=["hidden_states"])["hidden_states"]
+        states = encoder(inputs, outputs=["hidden_states"])["hidden_states"]
         with torch.no_grad():
             expected = model.transformer(**batch, output_hidden_states=True).hidden_states
-        for mine, other in zip(found, expected, strict=True):
+        for mine, other in zip(states, expected, strict=True):
             np.testing.assert_allclose(mine, other.numpy(), atol=2e-5)
 
 
@@ -63,8 +63,8 @@ def test_hidden_states_of_texts(theirs):
 def test_greedy_tokens(theirs):
     model, tokenizer, folder = theirs
     prompts = ["the lower", "it's the bank", "they say so"]
-    found = kb.generate(model=folder, prompt=prompts, max_tokens=20)
-    for prompt, each in zip(prompts, found, strict=True):
+    generated = kb.generate(model=folder, prompt=prompts, max_tokens=20)
+    for prompt, continuation in zip(prompts, generated, strict=True):
         batch = tokenizer(prompt, return_tensors="pt")
         with torch.no_grad():
             whole = model.generate(**batch, max_new_tokens=20, do_sample=False, pad_token_id=0)[0]
@@ -72,11 +72,11 @@ def test_greedy_tokens(theirs):
         if tokenizer.eos_token_id is not None and int(new[-1]) == tokenizer.eos_token_id:
             new = new[:-1]
         if type(tokenizer).__name__ == "GPT2Tokenizer":
-            assert each.text == tokenizer.decode(new)
+            assert continuation.text == tokenizer.decode(new)
         else:  # a space at the end of a word is the beginning of what comes next
             expected = tokenizer.decode(whole)
             begun = tokenizer.decode(batch["input_ids"][0])
-            assert (begun + each.text).replace(" ", "") == expected.replace(" ", "")
+            assert (begun + continuation.text).replace(" ", "") == expected.replace(" ", "")
 
 
 @pytest.mark.peers
@@ -110,18 +110,18 @@ def of_texts(task, columns):
 def test_a_classifier_of_ours(theirs, tmp_path, kind):
     _, tokenizer, folder = theirs
     encoder, ours = kb.with_task_tokens(*kb.load(folder))
-    known = len(tokenizer)
-    assert ours.vocabulary.tokens[known:] == ("<pad>", "<start>", "<delimiter>", "<extract>")
+    num_tokens = len(tokenizer)
+    assert ours.vocabulary.tokens[num_tokens:] == ("<pad>", "<start>", "<delimiter>", "<extract>")
     assert str(ours.template) == "<start> a <delimiter> b <extract>"
-    assert encoder.config.vocab_size == known + 4 and encoder.config.pad_token_id == known
+    assert encoder.config.vocab_size == num_tokens + 4 and encoder.config.pad_token_id == num_tokens
     same, again = kb.with_task_tokens(encoder, ours)
     assert same is encoder and again is ours
     task = getattr(kb, kind)(encoder, ours, labels=LABELS)
     assert task.settings.pooling == "last" and task.is_standard()
     columns = [TEXTS] if kind == "Classifier" else list(zip(*PAIRS, strict=True))
-    found = of_texts(task, columns)
+    logits = of_texts(task, columns)
     task.save(tmp_path / "ours")
-    np.testing.assert_array_equal(of_texts(kb.load_task(tmp_path / "ours"), columns), found)
+    np.testing.assert_array_equal(of_texts(kb.load_task(tmp_path / "ours"), columns), logits)
     model, info = transformers.AutoModelForSequenceClassification.from_pretrained(
         tmp_path / "ours", output_loading_info=True
     )
@@ -130,7 +130,7 @@ def test_a_classifier_of_ours(theirs, tmp_path, kind):
     batch = opened(*map(list, columns), padding=True, return_tensors="pt")
     assert batch["attention_mask"].min() == 0  # shorter texts are padded
     with torch.no_grad():
-        np.testing.assert_allclose(found, model.eval()(**batch).logits.numpy(), atol=2e-5)
+        np.testing.assert_allclose(logits, model.eval()(**batch).logits.numpy(), atol=2e-5)
 
 
 @pytest.mark.peers
@@ -203,5 +203,5 @@ def test_a_roberta_folder(tmp_path):
     with torch.no_grad():
         expected = model(**batch).last_hidden_state.numpy()
     at = batch["attention_mask"].numpy().astype(bool)
-    found = np.asarray(encoder(inputs)["sequence_output"])
-    np.testing.assert_allclose(found[at], expected[at], atol=2e-5)
+    states = np.asarray(encoder(inputs)["sequence_output"])
+    np.testing.assert_allclose(states[at], expected[at], atol=2e-5)

@@ -167,10 +167,10 @@ def test_another_class_misses_only_its_own_head_or_a_pooler(target, folders):
             continue
         _, info = getattr(transformers, target).from_pretrained(folder, output_loading_info=True)
         assert not info["mismatched_keys"]
-        own = OWN_HEADS.get(target, "no head")
+        head_prefix = OWN_HEADS.get(target, "no head")
         for key in info["missing_keys"]:
             pooler = "pooler.dense" in key and name not in POOLED
-            assert key.startswith(own) or pooler, f"{name} in {target}: {key}"
+            assert key.startswith(head_prefix) or pooler, f"{name} in {target}: {key}"
             assert name != target
 
 

@@ -14,7 +14,7 @@ from keras_bert.checkpoints.keras_nlp import (
     save_keras_nlp,
     to_keras_nlp,
 )
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import encode
 
 keras_nlp = pytest.importorskip("keras_nlp", reason="NOT TESTED against keras-nlp")
@@ -78,7 +78,7 @@ def test_through_a_preset_folder(inputs, make_encoder, tokenizer, tmp_path):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     save_keras_nlp(encoder, tokenizer, tmp_path / "preset", overwrite=True)  # our own
     (tmp_path / "preset" / "model.weights.h5").unlink()
-    with says("not a whole keras-nlp preset"):
+    with raises_input_error("not a whole keras-nlp preset"):
         load_keras_nlp(tmp_path / "preset")
 
 
@@ -96,7 +96,7 @@ def test_a_preset_of_other_values_is_one_sentence(name, change, make_encoder, to
     save_keras_nlp(make_encoder(hidden_act="gelu_new"), tokenizer, tmp_path / "preset")
     path = tmp_path / "preset" / name
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    with says("not a whole keras-nlp preset"):
+    with raises_input_error("not a whole keras-nlp preset"):
         load_keras_nlp(tmp_path / "preset")
 
 
@@ -133,7 +133,7 @@ def test_only_a_preset_that_we_wrote_is_replaced(make_encoder, tokenizer, tmp_pa
     save_keras_nlp(encoder, tokenizer, tmp_path / "ours")
     (tmp_path / "ours" / "notes.txt").write_text("mine")
     for folder in ("theirs", "ours"):
-        with says("holds something else already"):
+        with raises_input_error("holds something else already"):
             save_keras_nlp(encoder, tokenizer, tmp_path / folder, overwrite=True)
 
 
@@ -147,5 +147,5 @@ def test_only_a_preset_that_we_wrote_is_replaced(make_encoder, tokenizer, tmp_pa
     ],
 )
 def test_what_it_cannot_compute_is_rejected(change, make_encoder):
-    with says("BertBackbone is a bidirectional BERT with a pooler"):
+    with raises_input_error("BertBackbone is a bidirectional BERT with a pooler"):
         to_keras_nlp(make_encoder(**{"hidden_act": "gelu_new", **change}))

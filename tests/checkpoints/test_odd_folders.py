@@ -17,7 +17,7 @@ from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
 from tests.checkpoints.conftest import change_config
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import transformers
 
 
@@ -36,8 +36,8 @@ def zeros(name, *shape):
     return tensors(lambda tensors: {**tensors, name: np.zeros(shape, "float32")})
 
 
-def config(**values):
-    return lambda folder: change_config(folder, lambda config: {**config, **values})
+def config(**changes):
+    return lambda folder: change_config(folder, lambda config: {**config, **changes})
 
 
 def content(file, made):
@@ -105,7 +105,7 @@ def test_the_prefix_of_a_wrapper_is_ignored_and_reported(prefix, folder, classif
         note = f"the names of the tensors begin with '{prefix}', which was ignored."
         with pytest.warns(InputWarning, match=re.escape(note)):
             after = open_it(path)
-        models = (found[0] if open_it is load else found for found in (before, after))
+        models = (loaded[0] if open_it is load else loaded for loaded in (before, after))
         for one, other in zip(*(model.get_weights() for model in models), strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -116,7 +116,7 @@ def test_tensors_of_two_encoders_are_not_guessed_at(folder):
         return {name: tensors[name.partition(".")[2]] for name in names}
 
     change_tensors(folder, twice)
-    with says("lacks the tensor embeddings.word_embeddings.weight"):
+    with raises_input_error("lacks the tensor embeddings.word_embeddings.weight"):
         load(folder)
 
 
@@ -154,11 +154,11 @@ def test_sharded_files(folder):
     for one, other in zip(before.trainable_weights, after.trainable_weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     (folder / "model-00002-of-00002.safetensors").unlink()
-    with says("no file ...model-00002-of-00002"):
+    with raises_input_error("no file ...model-00002-of-00002"):
         load(folder)
     for name in ("../../elsewhere.safetensors", "", "..", "a\0.safetensors"):
         index.write_text(json.dumps({"weight_map": {"a": name}}))
-        with says("outside its folder: '"):
+        with raises_input_error("outside its folder: '"):
             load(folder)
 
 
@@ -174,7 +174,7 @@ EXTRA = {"sbert_ce_default_activation_function": "Identity", "xla_device": True}
 
 @pytest.mark.parametrize("to", ["huggingface", "google"])
 def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to):
-    change_config(folder, lambda values: {**values, **EXTRA, "layer_norm_eps": 1e-12})
+    change_config(folder, lambda fields: {**fields, **EXTRA, "layer_norm_eps": 1e-12})
     with pytest.warns(InputWarning, match="are kept, but not used: 'sbert_ce.*', 'xla_device'"):
         encoder, _ = load(folder)
     again = BertEncoder.from_config(encoder.get_config())  # as Keras rebuilds and clones it
@@ -184,21 +184,21 @@ def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to)
         convert(tmp_path / "out", tmp_path / "back")
         encoder, tokenizer = load(tmp_path / "back")
     save_folder(encoder, tokenizer, tmp_path / "saved")
-    values = json.loads((tmp_path / "saved" / "config.json").read_text())
-    assert {key: values[key] for key in EXTRA} == EXTRA
+    saved = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert {key: saved[key] for key in EXTRA} == EXTRA
 
 
 def test_the_ids_that_begin_and_end_a_text_are_kept_without_a_word(folder, tmp_path, recwarn):
     ends = {"bos_token_id": 7, "eos_token_id": [3, 9]}
-    change_config(folder, lambda values: {**values, **ends})
+    change_config(folder, lambda fields: {**fields, **ends})
     save_folder(*load(folder), tmp_path / "again")
-    values = json.loads((tmp_path / "again" / "config.json").read_text())
-    assert {name: values[name] for name in ends} == ends
+    saved = json.loads((tmp_path / "again" / "config.json").read_text())
+    assert {name: saved[name] for name in ends} == ends
     assert not [warning for warning in recwarn if issubclass(warning.category, InputWarning)]
 
 
 def test_a_command_says_in_one_line_which_keys_it_does_not_use(folder, tmp_path, capsys):
-    change_config(folder, lambda values: {**values, **EXTRA})
+    change_config(folder, lambda fields: {**fields, **EXTRA})
     (tmp_path / "texts.txt").write_text("a b\n")
     data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.parquet")
     command = ["embed", "--model", str(folder), "--data", data, "--output", output]
@@ -292,12 +292,12 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
 )
 def test_a_folder_that_cannot_be_loaded(folder, change, message):
     change(folder)
-    with says(f"{folder}...{message}"):
+    with raises_input_error(f"{folder}...{message}"):
         load(folder)
 
 
 def test_a_missing_folder(tmp_path):
-    with says("no model folder"):
+    with raises_input_error("no model folder"):
         load(tmp_path / "nowhere")
 
 
@@ -305,7 +305,7 @@ def test_pickled_weights_are_not_opened(folder, monkeypatch):
     """Without torch; what its weights-only loader opens is in tests/hub."""
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with says("pytorch_model.bin can run code when Python opens it"):
+    with raises_input_error("pytorch_model.bin can run code when Python opens it"):
         load(folder)
 
 
@@ -319,7 +319,7 @@ def test_a_shorter_vocabulary_is_fine(folder):
 
 @pytest.mark.parametrize("names", [{"a": 1}, 5, "BertModel"])
 def test_a_conversion_of_what_names_no_class_is_that_of_an_encoder(folder, tmp_path, names):
-    change_config(folder, lambda values: {**values, "architectures": names})
+    change_config(folder, lambda fields: {**fields, "architectures": names})
     assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
 
 
@@ -353,7 +353,7 @@ def test_decoders_that_are_copies_are_taken_and_others_rejected(pretrainer_folde
     change_tensors(
         folder, lambda tensors: {**tensors, f"{decoder}.weight": copies[f"{decoder}.weight"] + 1}
     )
-    with says("decoder.weight differs from embeddings.word_embeddings.weight"):
+    with raises_input_error("decoder.weight differs from embeddings.word_embeddings.weight"):
         load_task(folder)
     load(folder)  # the encoder alone has no use for it
 
@@ -362,7 +362,7 @@ LISTED = "`architectures` should be a list with one of BertForPreTraining"
 
 
 @pytest.mark.parametrize(
-    "values, message",
+    "changes, message",
     [
         ({"id2label": {"0": "a", "1": "b"}}, "classifier.weight has the shape [3, 8]"),
         ({"id2label": {"0": "a"}}, "has a single label. The task classifier needs two"),
@@ -388,26 +388,26 @@ LISTED = "`architectures` should be a list with one of BertForPreTraining"
         ({"architectures": None}, LISTED),
     ],
 )
-def test_invalid_task_configs_are_rejected(classifier_folder, values, message):
-    config(**values)(classifier_folder)
-    with says(message):
+def test_invalid_task_configs_are_rejected(classifier_folder, changes, message):
+    config(**changes)(classifier_folder)
+    with raises_input_error(message):
         load_task(classifier_folder)
 
 
 def test_an_encoder_alone_is_no_task(folder):
-    with says("describes a BertModel: an encoder without a task. Fine-tune it first"):
+    with raises_input_error("describes a BertModel: an encoder without a task. Fine-tune it first"):
         load_task(folder)
 
 
 def test_untied_is_read_where_nothing_is_tied(folder, pretrainer_folder, tmp_path):
     """`tie_word_embeddings: false` says something of a masked-LM head, and of no encoder."""
     untied = {"tie_word_embeddings": False}
-    for each in (folder, pretrainer_folder):
-        change_config(each, lambda values: {**values, **untied})
-        load(each)
+    for model_folder in (folder, pretrainer_folder):
+        change_config(model_folder, lambda fields: {**fields, **untied})
+        load(model_folder)
     assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
     sentence = "tie_word_embeddings: false, but the folder has no output embedding"
-    with says(sentence):
+    with raises_input_error(sentence):
         load_task(pretrainer_folder)
     table, decoder = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
     change_tensors(pretrainer_folder, lambda tensors: {**tensors, decoder: tensors[table]})
@@ -432,7 +432,7 @@ def test_a_t5_is_named_as_what_it_is(tmp_path, capsys):
     folder = tmp_path / "t5"
     transformers.T5Model(config).save_pretrained(folder)
     for read in (load, load_task, lambda path: convert(path, tmp_path / "out")):
-        with says("describes a 't5' model. ... bert, roberta"):
+        with raises_input_error("describes a 't5' model. ... bert, roberta"):
             read(folder)
     capsys.readouterr()
     assert main(["convert", "--input", str(folder), "--output", str(tmp_path / "out")]) == 2
@@ -453,7 +453,7 @@ def test_a_t5_is_named_as_what_it_is(tmp_path, capsys):
 def test_a_broken_config(folder, content, message, tmp_path):
     (folder / "config.json").write_bytes(content)
     for read in (load, load_task, lambda folder: convert(folder, tmp_path / "converted")):
-        with says(message):
+        with raises_input_error(message):
             read(folder)
 
 
@@ -499,11 +499,11 @@ def test_predictions_that_are_not_finite_are_one_sentence(classifier_folder, cap
 def test_a_pipe_in_another_format_is_not_waited_for(folder, tmp_path, to, file):
     if to == "keras-nlp":
         pytest.importorskip("keras_nlp")
-    change_config(folder, lambda values: {**values, "hidden_act": "gelu_new"})
+    change_config(folder, lambda fields: {**fields, "hidden_act": "gelu_new"})
     convert(folder, tmp_path / "other", to=to)
     (tmp_path / "other" / file).unlink()
     os.mkfifo(tmp_path / "other" / file)
-    with says(f"{file} is a pipe"):
+    with raises_input_error(f"{file} is a pipe"):
         convert(tmp_path / "other", tmp_path / "out")
 
 
@@ -511,5 +511,7 @@ def test_a_pipe_in_another_format_is_not_waited_for(folder, tmp_path, to, file):
 def test_something_else_than_a_path_is_one_sentence(given):
     """An encoder without its tokenizer, say, given to `embed`."""
     for opened in (load, load_task):
-        with says("must be a folder, a name (hf://owner/name) or a file of...Received: an"):
+        with raises_input_error(
+            "must be a folder, a name (hf://owner/name) or a file of...Received: an"
+        ):
             opened(given)

@@ -12,7 +12,7 @@ from keras_bert.checkpoints import find_model_folder, load, load_task, loading, 
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
 from keras_bert.cli.task_types import task_type_of
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +86,9 @@ def test_an_archive_is_unpacked_first(tmp_path, capsys, name):
     path.write_bytes(b"the 0.1 0.2\n")  # not even if its content is that of a supported file
     sentence = f"{path} is an archive, which is not opened. Unpack it, and give the folder of"
     for opened in (load, load_task):
-        with says(sentence):
+        with raises_input_error(sentence):
             opened(path)
-    with says(sentence):
+    with raises_input_error(sentence):
         convert(path, tmp_path / "out")
     for command in (["convert", "--input"], ["finetune", *labelled(tmp_path), "--model"]):
         assert main([*command, str(path), "--output", str(tmp_path / "out")]) == 2
@@ -104,7 +104,7 @@ def test_a_model_of_kaggle_is_downloaded_by_its_own_client(tmp_path, capsys):
         "install kagglehub), and give the folder that it returns."
     )
     for opened in (load, load_task):
-        with says(sentence):
+        with raises_input_error(sentence):
             opened(name)
     train = labelled(tmp_path)
     for command in (
@@ -120,7 +120,9 @@ def test_a_model_of_kaggle_is_downloaded_by_its_own_client(tmp_path, capsys):
 def test_a_saved_model_is_not_a_model_folder(tmp_path):
     (tmp_path / "export").mkdir()
     (tmp_path / "export" / "saved_model.pb").touch()
-    with says("It contains a SavedModel, which lacks the sizes of its encoder. Use the folder"):
+    with raises_input_error(
+        "It contains a SavedModel, which lacks the sizes of its encoder. Use the folder"
+    ):
         load(tmp_path / "export")
 
 
@@ -137,5 +139,7 @@ def test_a_folder_may_be_nested_deeper_than_pythons_stack(tmp_path):
 
 
 def test_a_missing_input_of_a_conversion_is_said_to_be_missing(tmp_path):
-    with says(f"There is no file or folder {tmp_path / 'nowhere'}. Give the path of a model."):
+    with raises_input_error(
+        f"There is no file or folder {tmp_path / 'nowhere'}. Give the path of a model."
+    ):
         convert(tmp_path / "nowhere", tmp_path / "out")

@@ -11,7 +11,7 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.training.finetune import finetune
 from tests.checkpoints.conftest import change_config
-from tests.messages import says
+from tests.messages import raises_input_error
 
 LABELS = ["x", "y"]
 
@@ -67,11 +67,11 @@ def test_another_mode_is_said_and_ignored(folder, config, named):
 
 def test_files_and_names_that_cannot_be_read(folder):
     change_config(folder, lambda config: {**config, "keras_bert": {"default_pooling": "sum"}})
-    with says("invalid default_pooling 'sum'. Choose from: cls, mean,"):
+    with raises_input_error("invalid default_pooling 'sum'. Choose from: cls, mean,"):
         load(folder)
     give(folder)
     (folder / "1_Pooling" / "config.json").write_text("[]")
-    with says("1_Pooling/config.json should hold a JSON object"):
+    with raises_input_error("1_Pooling/config.json should hold a JSON object"):
         load(folder)
 
 
@@ -115,13 +115,13 @@ def test_a_run_says_it_records_it_and_resumes_with_it_alone(folder, tmp_path):
     (line,) = (line for line in told if line.startswith("The pooling is mean"))
     assert "without its head" in line and "(--pooling cls)" in line
     assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["pooling"] == "mean"
-    with says("pooling 'mean', now 'cls'"):
+    with raises_input_error("pooling 'mean', now 'cls'"):
         finetune(**options, pooling="cls")
     # One that an earlier version began, with [CLS] and no word of it, is not resumed as another.
     record = tmp_path / "run" / "run.json"
     run = json.loads(record.read_text())
     record.write_text(json.dumps({**run, "settings": {**run["settings"], "pooling": None}}))
-    with says("pooling None, now 'mean'"):
+    with raises_input_error("pooling None, now 'mean'"):
         finetune(**options)
     record.write_text(json.dumps(run))
     with warnings.catch_warnings(action="error", category=InputWarning):

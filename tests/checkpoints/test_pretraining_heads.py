@@ -55,8 +55,8 @@ def test_a_folder_gives_transformers_what_it_knows_of_it(task, inputs, tmp_path)
         tmp_path / "model", output_loading_info=True
     )
     assert not info["missing_keys"]
-    kept = ("keras_bert.span_boundary.", "keras_bert.pooler.")
-    assert all(key.startswith(kept) for key in info["unexpected_keys"])
+    prefixes = ("keras_bert.span_boundary.", "keras_bert.pooler.")
+    assert all(key.startswith(prefixes) for key in info["unexpected_keys"])
     tensors = {
         n: torch.tensor(inputs[n]).long() for n in ("input_ids", "input_mask", "segment_ids")
     }
@@ -91,8 +91,8 @@ def test_in_googles_form_what_has_no_place_is_said(task, inputs, tmp_path):
     else:
         assert "no head for sentence order. It is written as the next sentence head" in said
         assert type(again) is Pretrainer
-    found = again({name: inputs[name] for name in again.input})
+    outputs = again({name: inputs[name] for name in again.input})
     expected = task(inputs)
-    np.testing.assert_array_equal(found["masked_lm"], expected["masked_lm"])
+    np.testing.assert_array_equal(outputs["masked_lm"], expected["masked_lm"])
     if "sentence_order" in expected:
-        np.testing.assert_array_equal(found["next_sentence"], expected["sentence_order"])
+        np.testing.assert_array_equal(outputs["next_sentence"], expected["sentence_order"])

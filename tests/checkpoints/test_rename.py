@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert.base import rename
 from keras_bert.base.rename import Rename, transposed
-from tests.messages import says
+from tests.messages import raises_input_error
 
 SIZES = {"D": 3, "I": 4, "N": 2, "H": 2, "C": 6}  # I = N H
 RNG = np.random.default_rng(4)
@@ -151,7 +151,7 @@ def test_a_layer_without_a_weight_is_skipped_both_ways():
         np.testing.assert_array_equal(np.array(one.kernel), np.array(two.kernel))
     for one, two in zip(model.layers[1:], other.layers[1:], strict=True):
         np.testing.assert_array_equal(np.array(one.norm), np.array(two.norm))
-    with says("has the tensor layer.0.norm of shape ...no place"):
+    with raises_input_error("has the tensor layer.0.norm of shape ...no place"):
         rename.check_shapes({**shapes, "layer.0.norm": (3,)}, table, sizes=SIZES, source="a file")
 
 
@@ -181,7 +181,7 @@ def test_missing_unknown_and_misshapen_tensors_are_named(shapes, message):
         transposed("gate", "Wi", "D I", their_part=(0, 2)),
         transposed("up", "Wi", "D I", their_part=(1, 2)),
     ]
-    with says(message):
+    with raises_input_error(message):
         rename.check_shapes(shapes, table, sizes=SIZES, source="a file")
 
 

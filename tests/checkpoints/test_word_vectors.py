@@ -21,7 +21,7 @@ from keras_bert.checkpoints.word_vectors import (
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.training.finetuning_task import StartingPoint
 from tests import small_model
-from tests.messages import says
+from tests.messages import raises_input_error
 
 WORDS = ["the", "New York", ". . .", "naïve", "\u00a0", "0.5", "日本"]
 D = 5
@@ -144,7 +144,7 @@ BAD = [
 def test_a_broken_file_is_one_sentence(content, message, tmp_path):
     path = tmp_path / "broken.txt"
     path.write_bytes(content)
-    with says(f"{path}...{message}"):
+    with raises_input_error(f"{path}...{message}"):
         load_word_vectors(path)
 
 
@@ -157,7 +157,7 @@ def test_another_width_in_line_a_million_is_found_in_bounded_memory(tmp_path):
             file.writelines(f"w{number} 0.5 -1.25\n" for number in numbers)
         file.write("broken 0.5\n")
     tracemalloc.start()
-    with says("line 1000000 has 1 numbers. Expected a word and 2"):
+    with raises_input_error("line 1000000 has 1 numbers. Expected a word and 2"):
         for _ in WordVectorFile(path).batches():
             pass
     peak = tracemalloc.get_traced_memory()[1]
@@ -189,19 +189,19 @@ def test_a_file_is_a_model_by_its_path_and_is_converted_both_ways(vectors, tmp_p
     convert(path, tmp_path / "out.vec", to="word2vec")
     assert (tmp_path / "out.vec").read_text().startswith(f"{len(WORDS)} {D}\nthe ")
     for output, message in (("out.txt", "is there already"), ("wiki.vec", "is also the input")):
-        with says(message):
+        with raises_input_error(message):
             convert(path, tmp_path / output, to="word2vec")
 
 
 def test_what_a_format_cannot_hold_is_one_sentence(vectors, tmp_path):
     path = tmp_path / "wiki.vec"
     path.write_bytes(text_of(WORDS, vectors, header=True))
-    with says("cannot have the word 'New York': a space ends a word"):
+    with raises_input_error("cannot have the word 'New York': a space ends a word"):
         convert_word_vectors(path, tmp_path / "out.bin", format="word2vec-binary")
     assert not (tmp_path / "out.bin").exists()
     tokenizer = small_model.make_tokenizer()
     bert = small_model.make_encoder(tokenizer)
-    with says("Only static vectors can be written as glove"):
+    with raises_input_error("Only static vectors can be written as glove"):
         save_word_vectors(bert, tokenizer, tmp_path / "bert.txt", format="glove")
 
 
@@ -214,9 +214,9 @@ def test_a_binary_file_is_read_whatever_the_boundaries_of_what_is_read_at_once(
     path.write_bytes(binary_of(words, table, end=b"\n"))
     for size in (1, 7, 64, 1000):
         monkeypatch.setattr("keras_bert.checkpoints.word_vectors._BYTES", size)
-        found = list(WordVectorFile(path).batches())
-        assert list(itertools.chain(*(each for each, _ in found))) == words
-        np.testing.assert_array_equal(np.concatenate([each for _, each in found]), table)
+        batches = list(WordVectorFile(path).batches())
+        assert list(itertools.chain(*(batch_words for batch_words, _ in batches))) == words
+        np.testing.assert_array_equal(np.concatenate([rows for _, rows in batches]), table)
 
 
 def test_gensim_reads_and_writes_the_same(vectors, tmp_path):
@@ -255,7 +255,9 @@ def test_decimal_commas_are_a_sentence(header, vectors, tmp_path):
     content = text_of(WORDS[:2], vectors[:2], header=header).replace(b".", b",")
     path.write_bytes(content)
     assert is_word_vectors(path)
-    with says("a.vec as word vectors: its numbers have decimal commas; write them with points"):
+    with raises_input_error(
+        "a.vec as word vectors: its numbers have decimal commas; write them with points"
+    ):
         load(path)
 
 
@@ -270,7 +272,7 @@ def test_empty_last_lines_are_none(name, end, vectors, tmp_path):
     assert encoder.config.vocab_size == len(tokenizer.vocabulary)
     lines = content.splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:3], b"\n", *lines[3:]]))
-    with says("line 4 has 0 numbers"):
+    with raises_input_error("line 4 has 0 numbers"):
         load_word_vectors(path)
 
 
@@ -278,10 +280,12 @@ def test_messages_name_the_file_and_not_its_folder_in_the_cache(tmp_path, monkey
     monkeypatch.setenv("KERAS_BERT_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "words.vec"
     path.write_text("a 1 2\nb 3 4\n")
-    with says("words.vec describes a StaticEncoder: an encoder without"):
+    with raises_input_error("words.vec describes a StaticEncoder: an encoder without"):
         kb.load_task(path)
     start = StartingPoint(model=str(path))
     assert start.description == f"Starting from the weights in {path}."
     encoder, tokenizer = kb.load(path)
-    with says("`static_vectors` are concatenated with contextual vectors. Received: a static"):
+    with raises_input_error(
+        "`static_vectors` are concatenated with contextual vectors. Received: a static"
+    ):
         kb.Classifier(encoder, tokenizer, labels=["x", "y"], static_vectors=encoder)

@@ -57,18 +57,18 @@ def test_a_settings_file_without_end_is_rejected(capsys):
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "known", "unknown"),
+    ("first", "last", "its_flag", "other_flag"),
     [
         ("tagger", "classifier", "--threshold", "--crf"),
         ("classifier", "tagger", "--crf", "--fields"),
     ],
 )
-def test_the_last_task_of_a_command_line_sets_the_flags(first, last, known, unknown, capsys):
+def test_the_last_task_of_a_command_line_sets_the_flags(first, last, its_flag, other_flag, capsys):
     for given in (["--task", first, f"--task={last}"], [f"--task={first}", "--task", last]):
         with pytest.raises(SystemExit):
             cli.main(["finetune", *given, "--help-all"])
         said = capsys.readouterr().out
-        assert known in said and unknown not in said
+        assert its_flag in said and other_flag not in said
 
 
 def test_an_unknown_flag_is_rejected_where_no_beam_job_could_take_it(capsys):

@@ -6,7 +6,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
 from keras_bert.cli import main as cli
 from keras_bert.cli.command import add_flags
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 class OneSettings(Settings):
@@ -23,9 +23,9 @@ class MoreSettings(OneSettings):
 
 def test_an_argument_that_was_removed_names_what_to_use_instead():
     for cls in (OneSettings, MoreSettings):
-        with says("`colour` was removed. Use `size` instead."):
+        with raises_input_error("`colour` was removed. Use `size` instead."):
             cls.of({"colour": "red"})
-    with says("`taste` was removed. Nothing replaces it."):
+    with raises_input_error("`taste` was removed. Nothing replaces it."):
         MoreSettings.of({"taste": 1})
 
 

@@ -24,11 +24,11 @@ class OtherFileSystem(LocalFileSystem):
         return str(self.root / path.removeprefix("other://"))
 
     def match(self, patterns, limits=None):
-        found = super().match([self._here(pattern) for pattern in patterns], limits)
-        for result in found:
+        matches = super().match([self._here(pattern) for pattern in patterns], limits)
+        for result in matches:
             for metadata in result.metadata_list:
                 metadata.path = "other://" + os.path.relpath(metadata.path, self.root)
-        return found
+        return matches
 
     def create(self, path, *arguments, **options):
         os.makedirs(os.path.dirname(self._here(path)), exist_ok=True)

@@ -14,7 +14,7 @@ from data_gen import documents, files, shards, text_files
 from data_gen.documents import blocks, find, read, texts
 from data_gen.files import Block
 from data_gen.settings import Reading
-from tests.messages import says
+from tests.messages import raises_input_error
 
 BOOK = """\ufeffA Title
 
@@ -50,9 +50,9 @@ def test_a_book(tmp_path):
 
 
 def test_sentence_lines(tmp_path):
-    found = all_documents(write(tmp_path, "a", LINES))
-    assert {d.format for d in found} == {"lines"}
-    assert [d.text for d in found] == [
+    document_list = all_documents(write(tmp_path, "a", LINES))
+    assert {d.format for d in document_list} == {"lines"}
+    assert [d.text for d in document_list] == [
         "The first sentence.\nThe second one!",
         "Another document?\nYes.",
     ]
@@ -61,9 +61,9 @@ def test_sentence_lines(tmp_path):
 def test_json_lines(tmp_path):
     rows = [{"id": 1, "text": "One.\nTwo."}, {"text": "  "}, {"text": "Thrée 😀 \ud83d"}]
     path = write(tmp_path, "a", "\n".join(map(json.dumps, rows)) + "\n \n\n")
-    found = all_documents(path)
-    assert {d.format for d in found} == {"jsonl"}
-    assert [d.text for d in found] == ["One.\nTwo.", "Thrée 😀 ?"]
+    document_list = all_documents(path)
+    assert {d.format for d in document_list} == {"jsonl"}
+    assert [d.text for d in document_list] == ["One.\nTwo.", "Thrée 😀 ?"]
 
 
 def test_wrapped_text_in_json_is_unwrapped(tmp_path):
@@ -106,7 +106,7 @@ def test_a_form_can_be_forced(tmp_path):
     path = write(tmp_path, "a", LINES)
     [window] = find([path], "book")
     assert {d.format for b in blocks(window) for d in read(b)} == {"book"}
-    with says("Invalid `input_format` 'prose'"):
+    with raises_input_error("Invalid `input_format` 'prose'"):
         find([path], "prose")
 
 
@@ -136,14 +136,14 @@ def test_windows_and_blocks_cut_between_documents(tmp_path, monkeypatch, form):
     monkeypatch.setattr(files, "CHUNK_BYTES", 700)
     windows = find(path)
     assert len(windows) > 10
-    found = [block for window in windows for block in blocks(window, block_bytes=1500)]
-    assert len(found) > 20
-    assert [d.text for block in found for d in read(block)] == [d.text for d in whole]
-    assert [(d.start, d.end) for block in found for d in read(block)] == [
+    all_blocks = [block for window in windows for block in blocks(window, block_bytes=1500)]
+    assert len(all_blocks) > 20
+    assert [d.text for block in all_blocks for d in read(block)] == [d.text for d in whole]
+    assert [(d.start, d.end) for block in all_blocks for d in read(block)] == [
         (d.start, d.end) for d in whole
     ]
-    assert sum(block.documents for block in found) == len(whole)
-    assert sum(block.size for block in found) == sum(d.size for d in whole)
+    assert sum(block.documents for block in all_blocks) == len(whole)
+    assert sum(block.size for block in all_blocks) == sum(d.size for d in whole)
 
 
 def test_sections_of_a_book_are_the_same_from_its_blocks(shared_data, monkeypatch):
@@ -180,13 +180,13 @@ def test_block_digests_depend_on_content_alone(tmp_path):
 def test_a_block_counts_its_eval_documents(tmp_path):
     path = write(tmp_path, "a", long_text("lines", 60_000))
     limit = 2**64 // 5
-    found = [b for w in find(path) for b in blocks(w, block_bytes=5000, eval_below=limit)]
+    all_blocks = [b for w in find(path) for b in blocks(w, block_bytes=5000, eval_below=limit)]
     whole = all_documents(path)
     inside = [d for d in whole if d.digest < limit]
-    assert sum(b.eval_documents for b in found) == len(inside) > 0
-    assert sum(b.eval_size for b in found) == sum(d.size for d in inside)
-    assert min(b.lowest for b in found) == min(d.digest for d in whole)
-    assert max(b.highest for b in found) == max(d.digest for d in whole)
+    assert sum(b.eval_documents for b in all_blocks) == len(inside) > 0
+    assert sum(b.eval_size for b in all_blocks) == sum(d.size for d in inside)
+    assert min(b.lowest for b in all_blocks) == min(d.digest for d in whole)
+    assert max(b.highest for b in all_blocks) == max(d.digest for d in whole)
 
 
 def test_documents_longer_than_the_limit_are_cut_at_lines(tmp_path, monkeypatch):
@@ -194,10 +194,10 @@ def test_documents_longer_than_the_limit_are_cut_at_lines(tmp_path, monkeypatch)
     text = "\n".join(f"Sentence number {i} is here." for i in range(200_000))
     for name, content in (("a", text), ("b", json.dumps({"text": text}))):
         path = write(tmp_path, name, content)
-        found = all_documents(path)
-        assert len(found) == 3
-        assert max(d.size for d in found) <= 2 << 20
-        assert "\n".join(d.text.strip() for d in found) == text
+        parts = all_documents(path)
+        assert len(parts) == 3
+        assert max(d.size for d in parts) <= 2 << 20
+        assert "\n".join(d.text.strip() for d in parts) == text
         assert counted(path) == {"long_documents_cut": 2}
 
 
@@ -214,18 +214,18 @@ def test_documents_cut_between_windows_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "WINDOW_BYTES", 1 << 20)
     text = "One short one.\n\n" + "\n".join("A sentence like this." for _ in range(400_000))
     path = write(tmp_path, "a", text + "\n\nThe last.\nNo more.\n")
-    found = all_documents(path)
-    assert "\n".join(d.text for d in found) == text.replace("\n\n", "\n") + "\nThe last.\nNo more."
-    assert counted(path) == {"long_documents_cut": len(found) - 3} and len(found) > 4
+    parts = all_documents(path)
+    assert "\n".join(d.text for d in parts) == text.replace("\n\n", "\n") + "\nThe last.\nNo more."
+    assert counted(path) == {"long_documents_cut": len(parts) - 3} and len(parts) > 4
     assert not counted(write(tmp_path, "b", LINES))
 
 
 def test_a_line_of_50_mb(tmp_path):
     text = "word " * 10_000_000
     path = write(tmp_path, "a", "One.\nTwo.\n\n" + text + "\n\nThree.\nFour.\n")
-    found = all_documents(path)
-    assert [d.text.split()[0] for d in found] == ["One.", "word", "Three."]
-    assert found[1].size == len(text) - 1
+    document_list = all_documents(path)
+    assert [d.text.split()[0] for d in document_list] == ["One.", "word", "Three."]
+    assert document_list[1].size == len(text) - 1
 
 
 def test_texts_are_bounded_and_lose_nothing(tmp_path, monkeypatch):
@@ -271,16 +271,18 @@ BAD = [
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_bad_line_is_named(tmp_path, name, data, message, reason, compressed):
     path = write(tmp_path, name, gzip.compress(data) if compressed else data)
-    with says(f"{name}, {message}"):
+    with raises_input_error(f"{name}, {message}"):
         all_documents(path)
 
 
 @pytest.mark.parametrize("name, data, message, reason", BAD)
 def test_bad_lines_can_be_skipped_and_are_counted(tmp_path, name, data, message, reason):
     path = write(tmp_path, name, data)
-    found = [b for w in find(path) for b in blocks(w, reading=SKIP)]
-    assert [block.counts for block in found if block.counts] == [((f"skipped_lines_{reason}", 1),)]
-    text = " ".join(d.text for b in found for d in read(b, reading=SKIP))
+    all_blocks = [b for w in find(path) for b in blocks(w, reading=SKIP)]
+    assert [block.counts for block in all_blocks if block.counts] == [
+        ((f"skipped_lines_{reason}", 1),)
+    ]
+    text = " ".join(d.text for b in all_blocks for d in read(b, reading=SKIP))
     assert text and "caf" not in text and "\0" not in text
 
 
@@ -295,19 +297,19 @@ def test_a_line_of_json_without_end_is_told_and_not_held(tmp_path, monkeypatch):
     )
     long = b'{"text": "' + b"x" * (12 << 20) + b'"}\n'
     path = write(tmp_path, "a.jsonl", b'{"text": "a"}\n' + long + b'{"text": "b"}\n')
-    with says("a.jsonl, line 2 has more than 0 MiB, too many for one"):
+    with raises_input_error("a.jsonl, line 2 has more than 0 MiB, too many for one"):
         all_documents(path)
     held.clear()
-    found = [b for w in find(path) for b in blocks(w, reading=SKIP)]
-    assert Counter(dict(c for b in found for c in b.counts)) == {"skipped_lines_too_long": 1}
-    assert [d.text for b in found for d in read(b, reading=SKIP)] == ["a", "b"]
+    all_blocks = [b for w in find(path) for b in blocks(w, reading=SKIP)]
+    assert Counter(dict(c for b in all_blocks for c in b.counts)) == {"skipped_lines_too_long": 1}
+    assert [d.text for b in all_blocks for d in read(b, reading=SKIP)] == ["a", "b"]
     assert max(len(data) for _, _, data in held) <= 5000 + files.CHUNK_BYTES
 
 
 def test_a_bad_byte_far_into_a_line_is_found_without_holding_the_line(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "MAX_DOCUMENT_BYTES", 2 << 20)
     data = b"One.\n" + b"word " * (1 << 20) + b"caf\xe9\nTwo.\n"
-    with says("a.txt, line 2 is not UTF-8"):
+    with raises_input_error("a.txt, line 2 is not UTF-8"):
         all_documents(write(tmp_path, "a.txt", data))
 
 
@@ -339,13 +341,13 @@ def test_wrong_paths_are_named(tmp_path, name, message):
     os.mkfifo(tmp_path / "pipe")
     write(tmp_path, "empty", "")
     for given in (str(tmp_path / name), [str(tmp_path / name)]):
-        with says(message):
+        with raises_input_error(message):
             find(given)
 
 
 def test_a_damaged_gzip_is_named(tmp_path):
     path = write(tmp_path, "a.gz", gzip.compress(LINES.encode() * 100)[:-20])
-    with says("a.gz is not a complete gzip file"):
+    with raises_input_error("a.gz is not a complete gzip file"):
         all_documents(path)
 
 
@@ -374,9 +376,9 @@ def test_many_small_files_cost_little_each(tmp_path, monkeypatch):
     )
     windows = find([f"{tmp_path}/*.txt"])
     assert len(windows) == number and len(listed) == 1 and not opened
-    found = [block for window in windows for block in blocks(window, eval_below=2**63)]
-    assert len(found) == number and len(opened) == 2 * number
-    items = shards.plan(found, shard_bytes=1 << 20, eval_below=2**63)
+    all_blocks = [block for window in windows for block in blocks(window, eval_below=2**63)]
+    assert len(all_blocks) == number and len(opened) == 2 * number
+    items = shards.plan(all_blocks, shard_bytes=1 << 20, eval_below=2**63)
     assert [item.split for item in items] == ["train", "eval"]
     texts = [document.text for item in items for block in item.blocks for document in read(block)]
     assert sorted(texts) == sorted(f"Line {n}." for n in range(number))

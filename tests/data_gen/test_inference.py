@@ -11,7 +11,7 @@ from data_gen import inference
 from data_gen.inference import RECORD
 from keras_bert.cli.main import main
 from keras_bert.records.folder import COMPLETED
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXTS = {
@@ -113,7 +113,7 @@ def test_embeddings_are_those_of_one_process(model, texts, tmp_path, capsys):
 
 def test_bad_input_is_one_sentence_and_leaves_nothing(model, texts, tmp_path):
     (texts / "b.csv").write_bytes(b"id,message,label\n1,\xff\xfe,ham\n")
-    with says(f"{texts}/b.csv...line 2...UTF-8"):
+    with raises_input_error(f"{texts}/b.csv...line 2...UTF-8"):
         predict_files(model, texts, tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()
 
@@ -124,7 +124,9 @@ def test_the_same_job_again_is_finished_and_another_is_rejected(model, texts, tm
     before = {path.name: path.stat().st_mtime_ns for path in output.iterdir()}
     assert predict_files(model, texts, output, report=lines.append) == first
     assert lines == [f"The output {output} is finished already. Nothing to do."]
-    with says("finished data of other files, settings or another model. Use another...force"):
+    with raises_input_error(
+        "finished data of other files, settings or another model. Use another...force"
+    ):
         predict_files(model, texts, output, settings={"max_length": 8})
     assert {path.name: path.stat().st_mtime_ns for path in output.iterdir()} == before
     with open(output / f"{NAMES[0]}.jsonl", "a") as shard:
@@ -132,7 +134,7 @@ def test_the_same_job_again_is_finished_and_another_is_rejected(model, texts, tm
     predict_files(model, texts, output, report=lines.append)
     assert f"is made again: {NAMES[0]}.jsonl has" in lines[1]
     (texts / "b.csv").write_text(TEXTS["b.csv"].replace("b,", "c,"))
-    with says("finished data of other files"):
+    with raises_input_error("finished data of other files"):
         predict_files(model, texts, output)
     assert predict_files(model, texts, output, force=True) == first
 
@@ -149,7 +151,7 @@ def test_another_file_system_is_read_and_written(model, texts, other, tmp_path):
         written = (other / "out.jsonl" / f"{name}.jsonl").read_bytes()
         assert written == (here / f"{name}.jsonl").read_bytes()
     (other / "in" / "b.csv").write_bytes(b"id,message,label\n1,\xff\xfe,ham\n")
-    with says("other://a/in/b.csv...line 2"):
+    with raises_input_error("other://a/in/b.csv...line 2"):
         predict_files(model, "other://a/in", output, force=True)
 
 
@@ -166,7 +168,7 @@ def test_another_file_system_is_read_and_written(model, texts, other, tmp_path):
 )
 def test_what_cannot_run_is_rejected_first(model, texts, tmp_path, changes, message):
     given = {"model": model, "data": f"{texts}/*.csv", "output": str(tmp_path / "out.jsonl")}
-    with says(message):
+    with raises_input_error(message):
         kb.predict_files(**given | changes)
     assert not (tmp_path / "out.jsonl").exists()
 

@@ -14,7 +14,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances, verify
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.undrawn import undrawn
 
 LENGTH = 48
@@ -80,46 +80,46 @@ def columns_of(folder):
 
 def at(columns, name, row, offset):
     """The place of a row's value in the flat values of a column."""
-    values, lengths = columns[name]
-    return values, int(lengths[:row].sum()) + offset
+    flat, lengths = columns[name]
+    return flat, int(lengths[:row].sum()) + offset
 
 
-def spoil(columns, what, vocabulary):
+def spoil(columns, offence, vocabulary):
     """Breaks one law in row 7 (which has at least two predictions)."""
     row = 7
     ids, start = at(columns, "input_ids", row, 0)
     end = start + int(columns["input_ids"][1][row]) - 1
-    if what == "first":
+    if offence == "first":
         ids[start] = 9
-    elif what == "last":
+    elif offence == "last":
         ids[end] = 9
-    elif what == "special inside":
+    elif offence == "special inside":
         positions, place = at(columns, "masked_lm_positions", row, 0)
         ids[start + positions[place]] = vocabulary.sep_id
-    elif what == "id":
+    elif offence == "id":
         ids[start + 2] = len(vocabulary)
-    elif what == "label":
+    elif offence == "label":
         columns["next_sentence_labels"][row] = 2
-    elif what == "segments":
+    elif offence == "segments":
         columns["segment_lengths"][row, 0] -= 1
-    elif what == "empty segment":
+    elif offence == "empty segment":
         columns["segment_lengths"][row] = [2, end - start - 1]
-    elif what == "order":
+    elif offence == "order":
         positions, place = at(columns, "masked_lm_positions", row, 0)
         positions[[place, place + 1]] = positions[[place + 1, place]]
-    elif what == "twice":
+    elif offence == "twice":
         positions, place = at(columns, "masked_lm_positions", row, 0)
         positions[place + 1] = positions[place]
-    elif what == "outside":
+    elif offence == "outside":
         positions, place = at(columns, "masked_lm_positions", row + 1, -1)
         positions[place] = end - start + 1
-    elif what == "masked [SEP]":
+    elif offence == "masked [SEP]":
         positions, place = at(columns, "masked_lm_positions", row + 1, -1)
         positions[place] = end - start
-    elif what == "masked special":
-        values, place = at(columns, "masked_lm_ids", row, 0)
-        values[place] = vocabulary.unk_id
-    elif what == "stray mask":
+    elif offence == "masked special":
+        flat, place = at(columns, "masked_lm_ids", row, 0)
+        flat[place] = vocabulary.unk_id
+    elif offence == "stray mask":
         positions, place = at(columns, "masked_lm_positions", row, 0)
         free = next(p for p in range(1, 40) if p not in positions[place : place + 8])
         ids[start + free] = vocabulary.mask_id
@@ -127,7 +127,7 @@ def spoil(columns, what, vocabulary):
 
 
 @pytest.mark.parametrize(
-    "what, message",
+    "offence, message",
     [
         ("first", "does not begin with"),
         ("last", "does not end with"),
@@ -144,15 +144,15 @@ def spoil(columns, what, vocabulary):
         ("stray mask", "that is not to be predicted"),
     ],
 )
-def test_each_offence_is_found_with_its_record(corpus, folders, what, message):
+def test_each_offence_is_found_with_its_record(corpus, folders, offence, message):
     folder = folders["pairs"]
     columns, shard = columns_of(folder)
     before = open(shard, "rb").read()
     try:
         with tf.io.TFRecordWriter(shard) as writer:
-            for record in folder.spec.encode(spoil(columns, what, corpus.vocabulary)):
+            for record in folder.spec.encode(spoil(columns, offence, corpus.vocabulary)):
                 writer.write(record)
-        with says(f"00001, record 7: ...{message}"):
+        with raises_input_error(f"00001, record 7: ...{message}"):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -266,9 +266,9 @@ def long_spans(corpus, corpus_files, tmp_path_factory):
     return make(corpus, corpus_files, output, objective="span", max_length=128, max_predictions=20)
 
 
-@pytest.mark.parametrize("what", SPAN_OFFENCES)
-def test_each_offence_of_spans_is_found_with_its_record(corpus, long_spans, what):
-    size, spoil_row, message = SPAN_OFFENCES[what]
+@pytest.mark.parametrize("offence", SPAN_OFFENCES)
+def test_each_offence_of_spans_is_found_with_its_record(corpus, long_spans, offence):
+    size, spoil_row, message = SPAN_OFFENCES[offence]
     rows, shard = examples_of(long_spans)
     before = open(shard, "rb").read()
     number, first = next(
@@ -280,7 +280,7 @@ def test_each_offence_of_spans_is_found_with_its_record(corpus, long_spans, what
     spoil_row(rows[number], first, corpus.vocabulary)
     try:
         write_examples(long_spans, rows, shard)
-        with says(f"00001, record {number}: ...{message}"):
+        with raises_input_error(f"00001, record {number}: ...{message}"):
             verify(long_spans)
     finally:
         open(shard, "wb").write(before)
@@ -293,7 +293,7 @@ def test_fewer_predictions_than_are_due_are_found(folders):
     drop_prediction(rows[7], 0)
     try:
         write_examples(folder, rows, shard)
-        with says("record 7: it has fewer predictions than the masking rate"):
+        with raises_input_error("record 7: it has fewer predictions than the masking rate"):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -310,7 +310,7 @@ def test_offences_of_padding_are_found(folders, name, place, value):
     rows[7][name][place] = value
     try:
         write_examples(folder, rows, shard)
-        with says(f"record 7: its {name} are not one run of 1"):
+        with raises_input_error(f"record 7: its {name} are not one run of 1"):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -344,7 +344,7 @@ def test_whole_words_are_masked_whole_from_text_to_rows(tmp_path, objective):
     )
     drop_prediction(rows[number], first)
     write_examples(folder, rows, shard)
-    with says(f"record {number}: a word is masked in part"):
+    with raises_input_error(f"record {number}: a word is masked in part"):
         verify(folder)
 
 
@@ -370,7 +370,7 @@ def test_a_damaged_file_is_found(folders, damage, message):
     before = open(shard, "rb").read()
     try:
         open(shard, "wb").write(damage(before))
-        with says(shard + message):
+        with raises_input_error(shard + message):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -379,7 +379,7 @@ def test_a_damaged_file_is_found(folders, damage, message):
 def test_wrong_fractions_are_found(corpus, corpus_files, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.records.masking._MASKED", 0.7)
     folder = make(corpus, corpus_files, tmp_path / "data", dupe_factor=20)
-    with says("are masked. Expected 80 %"):
+    with raises_input_error("are masked. Expected 80 %"):
         verify(folder)
 
 

@@ -26,7 +26,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
 from tests.data_gen.killed_output_folder import SHARD, card, write_all
 from tests.data_gen.other_file_system import OtherFileSystem
-from tests.messages import says
+from tests.messages import raises_input_error
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
@@ -75,14 +75,14 @@ def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
 )
 def test_what_cannot_be_taken_is_rejected_and_left_alone(tmp_path, path, message, force):
     full = fill(tmp_path / "full", "thesis.txt", SHARD, COMPLETED)
-    with says(message):
+    with raises_input_error(message):
         NewDataFolder(path if "://" in path else tmp_path / path, force=force)
     assert names(full) == sorted(["thesis.txt", SHARD, COMPLETED])
 
 
 def test_finished_data_needs_force(tmp_path):
     path = fill(tmp_path / "a", SHARD, COMPLETED, "dataset_card.json")
-    with says("has finished data. ...force"):
+    with raises_input_error("has finished data. ...force"):
         NewDataFolder(path, force=False)
     assert len(names(path)) == 3
     with NewDataFolder(path, force=True):
@@ -100,7 +100,7 @@ def test_a_folder_may_be_called_like_a_glob(tmp_path):
 
 def test_a_folder_in_use_is_rejected(tmp_path):
     with NewDataFolder(tmp_path / "a", force=False):
-        with says(f"in use by process {os.getpid()}: wait for its end"):
+        with raises_input_error(f"in use by process {os.getpid()}: wait for its end"):
             NewDataFolder(tmp_path / "a", force=True)
 
 
@@ -134,11 +134,11 @@ def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
     assert NewDataFolder(path, force=False, card=again, inputs="7 bytes").finished
     moved = card(input=["b.txt"])
     assert NewDataFolder(path, force=False, card=moved, inputs="7 bytes").finished
-    for other, inputs, what in (
+    for other, inputs, difference in (
         (card(seed=6), "7 bytes", "made with another seed"),
         (card(), "8 bytes", "made with another content of the input"),
     ):
-        with says(f"has finished data that was {what}. ...force"):
+        with raises_input_error(f"has finished data that was {difference}. ...force"):
             NewDataFolder(path, force=False, card=other, inputs=inputs)
     assert {name: os.stat(path / name).st_mtime_ns for name in names(path)} == before
     with NewDataFolder(path, force=True, card=card(), inputs="7 bytes") as folder:
@@ -168,14 +168,14 @@ def test_finished_data_that_is_damaged_is_made_again(other, place, name, damaged
     write_all(path, card=card(), inputs="7 bytes")
     whole = {name: (other / name).read_bytes() for name in names(other)}
     damaged(other / name)
-    with says("made with another seed"):
+    with raises_input_error("made with another seed"):
         NewDataFolder(path, force=False, card=card(seed=6), inputs="7 bytes")
     with NewDataFolder(path, force=False, card=card(), inputs="7 bytes") as folder:
         assert not folder.finished and folder.damage == message
     write_all(path, card=card(), inputs="7 bytes")
     assert {name: (other / name).read_bytes() for name in names(other)} == whole
     (other / CARD).unlink()
-    with says(f"finished data without its {CARD}. Use ...force"):
+    with raises_input_error(f"finished data without its {CARD}. Use ...force"):
         NewDataFolder(path, force=False, card=card(), inputs="7 bytes")
 
 
@@ -197,7 +197,7 @@ def test_another_file_system_is_written_in_the_same_way(other):
     assert (other / SHARD).read_text() == "rows" and (other / COMPLETED).read_text() == "7 bytes"
     assert NewDataFolder("other://a", force=False, card=card(), inputs="7 bytes").finished
     (other / "thesis.txt").write_text("mine")
-    with says("has other files, such as thesis.txt"):
+    with raises_input_error("has other files, such as thesis.txt"):
         NewDataFolder("other://a", force=True)
 
 
@@ -217,7 +217,7 @@ def test_on_another_file_system_its_owner_is_who_wrote_so(other, owner, without_
     (other / IN_PROGRESS).write_text(owner.to_json())
     for force, refusal in ((False, without_force), (True, with_force)):
         if refusal:
-            with says(f"in use by {refusal}"):
+            with raises_input_error(f"in use by {refusal}"):
                 NewDataFolder("other://a", force=force)
         else:
             write_all("other://a", force=force)
@@ -344,10 +344,10 @@ def test_on_another_file_system_an_edit_of_equal_size_is_another_content(
             return None if checksum == "unknown" else "3a5f=="
 
         monkeypatch.setattr(OtherFileSystem, "checksum", answer)
-    known = fingerprint(documents.find("other://a/text"))
-    assert (known == before) == (checksum != "known")
+    with_checksum = fingerprint(documents.find("other://a/text"))
+    assert (with_checksum == before) == (checksum != "known")
     (other / "text").write_text("two")
-    assert (fingerprint(documents.find("other://a/text")) == known) == (checksum == "known")
+    assert (fingerprint(documents.find("other://a/text")) == with_checksum) == (checksum == "known")
 
 
 # The command, which waits, where it would have ended, for who kills it.
@@ -380,7 +380,7 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_pa
     assert job.wait() == -signal.SIGKILL
     assert not names(tmp_path / "temporary")
     assert not (output / COMPLETED).exists() and (output / IN_PROGRESS).exists()
-    with says("did not finish"):
+    with raises_input_error("did not finish"):
         DataFolder.open(output)
     pretraining_data(
         input=corpus_files, vocab=tmp_path / "vocab.txt", output=output, **SETTINGS,
@@ -404,7 +404,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
         flush(folder)
 
     monkeypatch.setattr(files, "_flush", full)
-    with says(f"{name}... cannot be written: ...No space left") as refusal:
+    with raises_input_error(f"{name}... cannot be written: ...No space left") as refusal:
         pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data",
             input_format="lines", dupe_factor=1, beam_options=["--direct_num_workers=1"],

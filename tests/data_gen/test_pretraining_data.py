@@ -19,7 +19,7 @@ from keras_bert.text import Tokenizer
 from keras_bert.text.template import Template
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.undrawn import undrawn
 
 LENGTH, PREDICTIONS, COPIES = 64, 10, 3
@@ -64,10 +64,10 @@ def made(corpus, corpus_files, tmp_path_factory):
 
 def test_rows_of_another_template(corpus, corpus_files, tmp_path):
     """RoBERTa's, with its own special tokens: framed, checked, shown and padded by it."""
-    own = SpecialTokens(pad="<pad>", unk="[UNK]", cls="<s>", sep="</s>", mask="<mask>")
+    special_tokens = SpecialTokens(pad="<pad>", unk="[UNK]", cls="<s>", sep="</s>", mask="<mask>")
     words = corpus.vocabulary.tokens[len(SPECIAL_TOKENS) :]
     vocabulary = WordPieceVocabulary(
-        ["<s>", "<pad>", "</s>", "[UNK]", "<mask>", *words], special_tokens=own
+        ["<s>", "<pad>", "</s>", "[UNK]", "<mask>", *words], special_tokens=special_tokens
     )
     template = Template(
         single=(("<s>", 0), (0, 0), ("</s>", 0)),
@@ -78,7 +78,7 @@ def test_rows_of_another_template(corpus, corpus_files, tmp_path):
     options |= {"input": corpus_files, "max_length": LENGTH, "input_format": "lines"}
     with undrawn():
         card = pretraining_data(**options, output=tmp_path / "data")
-    assert (card.template, card.special_tokens) == (template, own)
+    assert (card.template, card.special_tokens) == (template, special_tokens)
     folder = DataFolder.open(tmp_path / "data")
     assert folder.vocabulary() == vocabulary and verify(folder)["train"]["rows"] > 100
     for row in examples_of(tmp_path / "data", "train")[:50]:
@@ -91,9 +91,9 @@ def test_rows_of_another_template(corpus, corpus_files, tmp_path):
     x, _, _ = next(iter(training_dataset(folder, vocabulary=vocabulary, seed=0, batch_size=4)))
     assert not x["segment_ids"].numpy().any()
     # The folder is a vocabulary, too, as any other.
-    found = Tokenizer.from_vocab(tmp_path / "data")
-    assert (found.template, found.vocabulary) == (template, vocabulary)
-    with says("segment ids 0 and 1, which the template <s> a </s> </s>"):
+    loaded = Tokenizer.from_vocab(tmp_path / "data")
+    assert (loaded.template, loaded.vocabulary) == (template, vocabulary)
+    with raises_input_error("segment ids 0 and 1, which the template <s> a </s> </s>"):
         pretraining_data(**options, output=tmp_path / "padded", pad=True)
 
 
@@ -386,7 +386,7 @@ def test_gzip_gives_the_same_documents(corpus, tmp_path):
 def test_bad_text_is_one_sentence_and_leaves_nothing(corpus, tmp_path, text, message):
     path = tmp_path / "a.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with says(message) as raised:
+    with raises_input_error(message) as raised:
         make(corpus, str(path), tmp_path / "data")
     assert "while running" not in str(raised.value)
     assert not (tmp_path / "data").exists()
@@ -453,14 +453,14 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     ],
 )
 def test_a_wrong_setting_is_one_sentence(corpus, corpus_files, tmp_path, setting, message):
-    with says(message):
+    with raises_input_error(message):
         make(corpus, corpus_files, tmp_path / "data", **setting)
     assert not (tmp_path / "data").exists()
 
 
 def test_a_vocabulary_without_mask_is_one_sentence(corpus_files, tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n")
-    with says("vocab.txt has no [MASK]"):
+    with raises_input_error("vocab.txt has no [MASK]"):
         pretraining_data(input=corpus_files, vocab=tmp_path / "vocab.txt", output=tmp_path / "data")
 
 
@@ -526,13 +526,13 @@ def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_fr
             pretraining_data(output=tmp_path / masking, masking=masking, **options)
         folder = DataFolder.open(tmp_path / masking)
         cards[masking] = folder.card
-        found = replaced(folder)
-        assert found == {w7} if masking == "static" else len(found) > 100
+        replacements = replaced(folder)
+        assert replacements == {w7} if masking == "static" else len(replacements) > 100
     assert cards["static"].settings.replacement_counts == "vocabulary"
     assert cards["dynamic"].settings.replacement_counts is None
     assert cards["static"].unigram_counts == cards["dynamic"].unigram_counts
     (tmp_path / "vocab.counts.tsv").write_text("".join(counts[:-1]))
-    with says(f"vocab.counts.tsv, line {len(counts) - 1} is the last"):
+    with raises_input_error(f"vocab.counts.tsv, line {len(counts) - 1} is the last"):
         pretraining_data(output=tmp_path / "third", **options)
     assert not (tmp_path / "third").exists()
 

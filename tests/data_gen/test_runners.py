@@ -114,18 +114,18 @@ def test_every_stage_of_the_dataflow_job_is_portable(dataflow_graph):
         for urn in vars(group).values()
         if hasattr(urn, "urn")
     }
-    found = leaves(dataflow_graph)
-    assert len(found) > 20
-    for transform in found:
+    transforms = leaves(dataflow_graph)
+    assert len(transforms) > 20
+    for transform in transforms:
         assert transform.spec.urn in portable, transform.unique_name
-    assert any("CountUnigrams" in transform.unique_name for transform in found)
+    assert any("CountUnigrams" in transform.unique_name for transform in transforms)
     docker = [
         environment
         for environment in dataflow_graph.components.environments.values()
         if environment.urn == common_urns.environments.DOCKER.urn
     ]
     assert docker
-    for transform in found:
+    for transform in transforms:
         environment = dataflow_graph.components.environments.get(transform.environment_id)
         assert environment is None or environment in docker, transform.unique_name
 

@@ -32,10 +32,13 @@ def test_join_leaves_out_what_is_empty_and_cuts_what_is_long():
 
 def test_pairs_are_text_of_one_document_each_and_labels_are_true():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4)
-    found = pairs(sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    segments = pairs(sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(0))
     bounds = set(sentences.starts.tolist())
-    assert (found.a[:, 0] < found.a[:, 1]).all() and (found.b[:, 0] < found.b[:, 1]).all()
-    for (a, a_end), (b, b_end), is_random in zip(found.a, found.b, found.labels, strict=True):
+    assert (segments.a[:, 0] < segments.a[:, 1]).all()
+    assert (segments.b[:, 0] < segments.b[:, 1]).all()
+    for (a, a_end), (b, b_end), is_random in zip(
+        segments.a, segments.b, segments.labels, strict=True
+    ):
         assert {a, a_end, b, b_end} <= bounds
         assert document_of(sentences, a) == document_of(sentences, a_end - 1)
         assert document_of(sentences, b) == document_of(sentences, b_end - 1)
@@ -43,14 +46,14 @@ def test_pairs_are_text_of_one_document_each_and_labels_are_true():
             assert document_of(sentences, a) != document_of(sentences, b)
         else:
             assert b == a_end and document_of(sentences, a) == document_of(sentences, b)
-    assert found.same_document == found.dropped == 0
+    assert segments.same_document == segments.dropped == 0
 
 
 def test_first_segments_and_true_second_ones_cover_every_token_once():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4)
-    found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(1))
-    ranges = [*found.a, *found.b[found.labels == 0]]
-    covered = np.concatenate([np.arange(*each) for each in ranges])
+    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(1))
+    ranges = [*segments.a, *segments.b[segments.labels == 0]]
+    covered = np.concatenate([np.arange(*edges) for edges in ranges])
     np.testing.assert_array_equal(np.sort(covered), sentences.tokens)
 
 
@@ -98,11 +101,11 @@ def test_pairs_are_distributed_as_berts():
     ]
     ours, theirs = [], []
     for seed in range(30):
-        found = pairs(
+        segments = pairs(
             sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(seed)
         )
-        a, b = (np.diff(ranges, axis=1).ravel() for ranges in (found.a, found.b))
-        ours.append([len(a), a.mean(), b.mean(), found.labels.mean(), (a + b > 125).mean()])
+        a, b = (np.diff(ranges, axis=1).ravel() for ranges in (segments.a, segments.b))
+        ours.append([len(a), a.mean(), b.mean(), segments.labels.mean(), (a + b > 125).mean()])
         rows = reference_pairs(documents, 125, 0.1, random.Random(seed))
         a, b = (np.array([len(row[side]) for row in rows]) for side in (0, 1))
         fraction = np.mean([row[2] for row in rows])
@@ -114,16 +117,16 @@ def test_pairs_are_distributed_as_berts():
 
 def test_about_half_of_the_pairs_are_random():
     sentences = corpus([200] * 50)
-    found = pairs(sentences, max_tokens=300, short_seq_prob=0.0, rng=np.random.default_rng(0))
-    assert abs(found.labels.mean() - 0.5) < 4.5 * np.sqrt(0.25 / len(found.labels))
+    segments = pairs(sentences, max_tokens=300, short_seq_prob=0.0, rng=np.random.default_rng(0))
+    assert abs(segments.labels.mean() - 0.5) < 4.5 * np.sqrt(0.25 / len(segments.labels))
 
 
 def test_one_document_gives_random_segments_from_a_distant_part():
     sentences = corpus([400])
-    found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
-    is_random = found.labels == 1
-    assert found.same_document == is_random.sum() > 50
-    a, b = found.a[is_random], found.b[is_random]
+    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    is_random = segments.labels == 1
+    assert segments.same_document == is_random.sum() > 50
+    a, b = segments.a[is_random], segments.b[is_random]
     between = np.where(b[:, 0] > a[:, 0], b[:, 0] - a[:, 1], a[:, 0] - b[:, 1])
     assert between.min() >= 60
     assert (b[:, 0] > a[:, 0]).any() and (b[:, 0] < a[:, 0]).any()
@@ -134,12 +137,12 @@ def test_one_document_gives_random_segments_from_a_distant_part():
 
 def test_text_without_a_second_part():
     one_sentence, _ = join(np.arange(9), [9], [1], longest=60)
-    found = pairs(one_sentence, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(found.a, [[0, 4]])
-    np.testing.assert_array_equal(found.b, [[4, 9]])
+    segments = pairs(one_sentence, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(segments.a, [[0, 4]])
+    np.testing.assert_array_equal(segments.b, [[4, 9]])
     one_word, _ = join(np.arange(1), [1], [1], longest=60)
-    found = pairs(one_word, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
-    assert len(found.a) == 0 and found.dropped == 1
+    segments = pairs(one_word, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
+    assert len(segments.a) == 0 and segments.dropped == 1
     nothing, _ = join(np.arange(0), [0], [1], longest=60)
     assert (
         len(pairs(nothing, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0)).a) == 0
@@ -151,8 +154,8 @@ def test_text_without_a_second_part():
 
 def test_one_word_documents_pair_with_each_other():
     sentences, _ = join(np.arange(10), [1] * 10, [1] * 10, longest=60)
-    found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
-    assert len(found.a) == 10 and found.labels.all()
+    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    assert len(segments.a) == 10 and segments.labels.all()
 
 
 def reference_truncate(a, b, limit, rng):
@@ -192,11 +195,11 @@ def test_truncation_is_berts():
 
 def test_single_segments_are_whole_sentences_packed_to_the_length():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4, longest=60)
-    found = singles(sentences, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
+    segments = singles(sentences, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
     starts = sentences.starts.tolist()
     ends_of_documents = set(sentences.starts[sentences.documents].tolist())
     previous = 0
-    for first, end in found.tolist():
+    for first, end in segments.tolist():
         assert first == previous and first in starts and end in starts  # every token once
         assert end - first <= 60
         # The next sentence would not have fitted, or there is none.
@@ -208,7 +211,7 @@ def test_single_segments_are_whole_sentences_packed_to_the_length():
 
 def test_short_single_segments():
     sentences = corpus([3000], longest=60)
-    found = singles(sentences, max_tokens=400, short_seq_prob=0.1, rng=np.random.default_rng(0))
-    sizes = np.diff(found, axis=1)
+    segments = singles(sentences, max_tokens=400, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    sizes = np.diff(segments, axis=1)
     fraction = (sizes < 330).mean()  # a long one lacks less than a sentence; most short ones more
     assert 0.04 < fraction < 0.14

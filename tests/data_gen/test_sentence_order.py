@@ -26,38 +26,38 @@ def chosen(document_sentences, *, seed=0, longest=30, **options):
 
 
 def test_two_segments_are_one_stretch_of_a_document_and_the_label_is_their_order():
-    sentences, found = chosen([30, 1, 2, 60, 8, 1, 25] * 20)
-    earlier, later = found.a.copy(), found.b.copy()
-    swap = found.labels == 1
-    earlier[swap], later[swap] = found.b[swap], found.a[swap]
+    sentences, segments = chosen([30, 1, 2, 60, 8, 1, 25] * 20)
+    earlier, later = segments.a.copy(), segments.b.copy()
+    swap = segments.labels == 1
+    earlier[swap], later[swap] = segments.b[swap], segments.a[swap]
     np.testing.assert_array_equal(earlier[:, 1], later[:, 0])
     assert (earlier[:, 0] < earlier[:, 1]).all() and (later[:, 0] < later[:, 1]).all()
     bounds = sentences.starts[sentences.documents]
     document = np.searchsorted(bounds, earlier[:, 0], side="right")
     np.testing.assert_array_equal(np.searchsorted(bounds, later[:, 1] - 1, side="right"), document)
     # Every token stands in one row, but for the sentences of one token that stood alone.
-    covered = np.concatenate([np.arange(*each) for each in (*earlier, *later)])
-    assert len(set(covered.tolist())) == len(covered) == len(sentences.tokens) - found.dropped
-    assert found.dropped > 0
+    covered = np.concatenate([np.arange(*edges) for edges in (*earlier, *later)])
+    assert len(set(covered.tolist())) == len(covered) == len(sentences.tokens) - segments.dropped
+    assert segments.dropped > 0
     count = len(swap)
     assert count > 400 and abs(swap.mean() - 0.5) < 4.5 * np.sqrt(0.25 / count)
 
 
 def test_how_long_and_where_split_tells_nothing_of_the_order():
     """A head could learn it from the lengths alone, were they others in swapped pairs."""
-    _, found = chosen([50] * 80, seed=1)
-    sizes = np.stack([np.diff(found.a)[:, 0], np.diff(found.b)[:, 0]], axis=1)
-    swap = found.labels == 1
+    _, segments = chosen([50] * 80, seed=1)
+    sizes = np.stack([np.diff(segments.a)[:, 0], np.diff(segments.b)[:, 0]], axis=1)
+    swap = segments.labels == 1
     for side in (0, 1):
         of_order = sizes[~swap, side], sizes[swap, side]
-        error = np.sqrt(sum(each.var() / len(each) for each in of_order))
+        error = np.sqrt(sum(sample.var() / len(sample) for sample in of_order))
         assert abs(of_order[0].mean() - of_order[1].mean()) < 4 * error
 
 
 def test_sentences_that_stand_alone_are_split_in_the_middle():
-    _, found = chosen([1] * 50, longest=20)
-    sizes = np.diff(found.a) + np.diff(found.b)
-    assert (np.abs(np.diff(found.a) - np.diff(found.b)) <= 1).all() and sizes.min() >= 2
+    _, segments = chosen([1] * 50, longest=20)
+    sizes = np.diff(segments.a) + np.diff(segments.b)
+    assert (np.abs(np.diff(segments.a) - np.diff(segments.b)) <= 1).all() and sizes.min() >= 2
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,6 @@ def test_the_label_of_a_row_is_the_order_of_its_text(folders):
 
 @pytest.mark.parametrize("name", ["dynamic", "padded"])
 def test_rows_without_masks_and_padded_rows_are_the_same_rows(folders, name):
-    expected, found = train_examples(folders["static"]), train_examples(folders[name])
+    expected, examples = train_examples(folders["static"]), train_examples(folders[name])
     for feature in ("input_ids", "input_mask", "segment_ids", "next_sentence_labels"):
-        np.testing.assert_array_equal(found[feature], expected[feature], err_msg=feature)
+        np.testing.assert_array_equal(examples[feature], expected[feature], err_msg=feature)

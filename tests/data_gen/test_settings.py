@@ -9,7 +9,7 @@ from data_gen.settings import DataSettings, VocabularySettings
 from data_gen.vocabulary import learn_vocabulary
 from keras_bert.base.settings import about
 from keras_bert.records.masking import UNITS
-from tests.messages import says
+from tests.messages import raises_input_error
 
 GIVEN = {"input": "a.txt", "vocab": "v", "output": "o"}
 
@@ -53,7 +53,7 @@ def test_what_is_left_open_follows_from_the_rest(given, expected):
     ],
 )
 def test_settings_that_do_not_go_together_are_one_sentence(given, message):
-    with says(message):
+    with raises_input_error(message):
         DataSettings.of(GIVEN | given)
 
 
@@ -84,7 +84,7 @@ def test_the_call_shows_its_settings(function, cls):
 def test_the_two_words_for_case_do_not_contradict_each_other(tmp_path):
     (tmp_path / "a.txt").write_text("text")
     given = {"input": tmp_path / "a.txt", "output": tmp_path / "o", "cased": True}
-    with says("`cased` and `lowercase` contradict"):
+    with raises_input_error("`cased` and `lowercase` contradict"):
         learn_vocabulary(**given, size=60, lowercase=True)
-    with says("`cased` and `lowercase` contradict"):
+    with raises_input_error("`cased` and `lowercase` contradict"):
         pretraining_data(**given, vocab="v", lowercase=True)

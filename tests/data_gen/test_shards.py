@@ -27,12 +27,12 @@ def job(corpus, corpus_files, tmp_path):
 
 def items_of(corpus_files, job):
     eval_below = shards.eval_limit(job.eval_fraction)
-    found = [
+    all_blocks = [
         block
         for window in find(corpus_files, "lines")
         for block in blocks(window, block_bytes=1_000, eval_below=eval_below)
     ]
-    return shards.plan(found, shard_bytes=job.shard_bytes, eval_below=eval_below)
+    return shards.plan(all_blocks, shard_bytes=job.shard_bytes, eval_below=eval_below)
 
 
 def test_a_bundle_sends_one_count_of_the_tokens_however_many_items_it_has(corpus_files, job):

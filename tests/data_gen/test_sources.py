@@ -10,15 +10,17 @@ import tensorflow as tf
 from data_gen.documents import blocks, find, read
 from data_gen.settings import Reading, fraction_of_letters, fraction_of_repeated_lines
 from data_gen.vocabulary import learn_vocabulary
-from tests.messages import says
+from tests.messages import raises_input_error
 
 TEXTS = [f"Document {n}.\nIt has two paragraphs." + " More." * n for n in range(50)]
 
 
 def read_all(pattern, **reading):
     reading = Reading(**reading)
-    found = [block for window in find(pattern) for block in blocks(window, reading=reading)]
-    return found, [document for block in found for document in read(block, reading=reading)]
+    all_blocks = [block for window in find(pattern) for block in blocks(window, reading=reading)]
+    return all_blocks, [
+        document for block in all_blocks for document in read(block, reading=reading)
+    ]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
@@ -26,19 +28,19 @@ def test_parquet(tmp_path, kind):
     path = tmp_path / "no_ending"
     table = pa.table({"id": range(52), "text": pa.array([*TEXTS, None, "  "], kind)})
     pq.write_table(table, path, row_group_size=20)
-    found, documents = read_all(str(path))
+    all_blocks, documents = read_all(str(path))
     assert [document.text for document in documents] == TEXTS
-    assert [block.documents for block in found] == [20, 20, 10]
-    assert dict(found[-1].counts) == {"empty_rows": 1}
+    assert [block.documents for block in all_blocks] == [20, 20, 10]
+    assert dict(all_blocks[-1].counts) == {"empty_rows": 1}
 
 
 def test_parquet_of_another_column(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"body": TEXTS, "n": range(50)}), path)
     assert len(read_all(str(path), text_field="body")[1]) == 50
-    with says("no column text. ...one of body, n"):
+    with raises_input_error("no column text. ...one of body, n"):
         read_all(str(path))
-    with says("column n of ... has the type int64"):
+    with raises_input_error("column n of ... has the type int64"):
         read_all(str(path), text_field="n")
 
 
@@ -46,7 +48,7 @@ def test_damaged_parquet(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": TEXTS}), path)
     path.write_bytes(path.read_bytes()[:-20])
-    with says("Could not read ...a.parquet as a Parquet file"):
+    with raises_input_error("Could not read ...a.parquet as a Parquet file"):
         read_all(str(path))
 
 
@@ -62,8 +64,8 @@ def prepared(tmp_path, monkeypatch):
             name = f"stories-train.tfrecord-{index:05d}-of-00002"
             with tf.io.TFRecordWriter(str(folder / name)) as writer:
                 for text in part:
-                    values = tf.train.BytesList(value=[text.encode()])
-                    feature = {"text": tf.train.Feature(bytes_list=values)}
+                    bytes_list = tf.train.BytesList(value=[text.encode()])
+                    feature = {"text": tf.train.Feature(bytes_list=bytes_list)}
                     example = tf.train.Example(features=tf.train.Features(feature=feature))
                     writer.write(example.SerializeToString())
         split = {"name": "train", "shardLengths": ["1", "1"], "numBytes": "1000"}
@@ -74,9 +76,9 @@ def prepared(tmp_path, monkeypatch):
 
 
 def test_tfds(prepared):
-    found, documents = read_all("tfds:stories/plain:train")
+    all_blocks, documents = read_all("tfds:stories/plain:train")
     assert [document.text for document in documents] == TEXTS
-    assert [block.documents for block in found] == [25, 25]
+    assert [block.documents for block in all_blocks] == [25, 25]
     assert len(read_all("tfds:stories/plain:1.9.0:train")[1]) == 5
 
 
@@ -90,12 +92,12 @@ def test_tfds(prepared):
     ],
 )
 def test_a_dataset_that_is_not_there_is_one_sentence(prepared, name, message):
-    with says(message):
+    with raises_input_error(message):
         find(name)
 
 
 def test_a_feature_that_is_not_there(prepared):
-    with says("Could not read a text ... from the feature body"):
+    with raises_input_error("Could not read a text ... from the feature body"):
         read_all("tfds:stories/plain:train", text_field="body")
 
 
@@ -110,7 +112,7 @@ def test_a_feature_that_is_not_there(prepared):
 def test_wrong_tfds_folders(prepared, file, content, message):
     path = prepared / "stories" / "plain" / "1.10.0" / file
     path.unlink() if content is None else path.write_text(content)
-    with says(message):
+    with raises_input_error(message):
         find("tfds:stories/plain:train")
 
 
@@ -141,7 +143,7 @@ def test_json_lines_of_another_field(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"body": text}) + "\n" for text in TEXTS))
     assert len(read_all(str(path), text_field="body")[1]) == 50
-    with says('line 1 has no text: ...{"text": "…"}'):
+    with raises_input_error('line 1 has no text: ...{"text": "…"}'):
         read_all(str(path))
 
 

@@ -16,7 +16,7 @@ from keras_bert.cli.main import main
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_wordpiece
 from keras_bert.text.vocabulary_files import load_vocabulary, read_counts
-from tests.messages import says
+from tests.messages import raises_input_error
 
 TEXT = """The café's cats sat on the mat, and the Cat\u00adfish sat on the Café-mat. 日本
 
@@ -118,11 +118,11 @@ def test_byte_pair_encoding_is_written_as_a_tokenizer_folder(files):
     assert sorted(entry.name for entry in output.iterdir()) == names
     ids = tokenizer.tokenize(TEXT.split("\n")).flat_values.numpy().tolist()
     assert learned.vocabulary.counts.tolist() == [Counter(ids)[id] for id in range(60)]
-    with says("exists already"):
+    with raises_input_error("exists already"):
         learn_vocabulary(**arguments)
     learn_vocabulary(**arguments, force=True)
     assert Tokenizer.from_folder(output).lowercase is True
-    with says("is a folder; wordpiece writes a file"):
+    with raises_input_error("is a folder; wordpiece writes a file"):
         learn_vocabulary(**{**arguments, "algorithm": "wordpiece"}, force=True)
 
 
@@ -179,7 +179,7 @@ def test_the_same_on_another_file_system(files, other, algorithm):
     yours.unlink()
     assert again.vocabulary == learned.vocabulary
     assert told == ["other://a/v is finished already: the same was learned now."]
-    with says("other://a/v... exists already"):
+    with raises_input_error("other://a/v... exists already"):
         learn_vocabulary(**settings, size=80, min_frequency=3)
     assert times(other) == written
 
@@ -192,9 +192,9 @@ def times(folder):
 def test_an_existing_output_is_kept_unless_forced(files):
     output = files / "vocab.txt"
     output.write_text("mine")
-    with says("exists already"):
+    with raises_input_error("exists already"):
         learn_vocabulary(input=files / "a.txt", output=output, size=80)
-    with says("a file that this command did not write"):
+    with raises_input_error("a file that this command did not write"):
         learn_vocabulary(input=files / "a.txt", output=output, size=80, force=True)
     assert output.read_text() == "mine"
     output.unlink()
@@ -202,7 +202,7 @@ def test_an_existing_output_is_kept_unless_forced(files):
     learn_vocabulary(input=files / "a.txt", output=output, size=80, force=True)
     assert len(load_vocabulary(output)) == 80
     output.unlink()
-    with says("vocab.counts.tsv exists already"):
+    with raises_input_error("vocab.counts.tsv exists already"):
         learn_vocabulary(input=files / "a.txt", output=output, size=80)
 
 
@@ -210,13 +210,13 @@ def test_nobodys_files_are_replaced(files):
     texts = {path: path.read_bytes() for path in files.iterdir()}
     for given, output in (("a.txt", "a.txt"), ("*.txt", "a.txt"), ("a.counts.tsv", "a.txt")):
         (files / "a.counts.tsv").write_text("text")
-        with says("is also the input"):
+        with raises_input_error("is also the input"):
             learn_vocabulary(input=files / given, output=files / output, size=80, force=True)
         (files / "a.counts.tsv").unlink()
     settings = {"input": files / "a.txt", "algorithm": "bpe", "size": 60}
     learn_vocabulary(**settings, output=files / "bpe")
     (files / "bpe" / "thesis.tex").write_text("years of work")
-    with says("bpe holds something else already"):
+    with raises_input_error("bpe holds something else already"):
         learn_vocabulary(**settings, output=files / "bpe", force=True)
     assert (files / "bpe" / "thesis.tex").read_text() == "years of work"
     assert all(path.read_bytes() == text for path, text in texts.items())
@@ -258,7 +258,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
         "size": 30,
         "beam_options": [f"--direct_running_mode={mode}"],
     }
-    with says("bad.txt, line 2 is not UTF-8") as refusal:
+    with raises_input_error("bad.txt, line 2 is not UTF-8") as refusal:
         learn_vocabulary(**settings)
     assert "while running" not in str(refusal.value)
     assert [entry.name for entry in tmp_path.iterdir()] == ["bad.txt"]
@@ -287,7 +287,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
 )
 def test_bad_settings_are_rejected(files, options, sentence):
     settings = {"input": files / "a.txt", "output": files / "vocab.txt", **options}
-    with says(sentence):
+    with raises_input_error(sentence):
         learn_vocabulary(**settings)
     assert not (files / "vocab.txt").exists()
 
@@ -325,7 +325,7 @@ def test_a_text_that_is_counted_at_once_may_be_the_last(tmp_path, last):
     learned = learn_vocabulary(input=tmp_path / "*.txt", **settings)
     assert learned.words == 5 + len(last.split())
     if len(last.split()) == 1:
-        with says("no words of at most 200 characters"):
+        with raises_input_error("no words of at most 200 characters"):
             learn_vocabulary(input=tmp_path / "b.txt", **settings, force=True)
 
 
@@ -337,6 +337,6 @@ def test_short_texts_are_split_together(monkeypatch):
     monkeypatch.setattr(count, "_split", lambda texts: calls.append(len(texts)) or split(texts))
     count.start_bundle()
     assert not [item for text in ["ein Text", "two\nlines"] * 500 for item in count.process(text)]
-    found = dict(item.value for item in count.finish_bundle())
-    assert found == dict.fromkeys([b"ein", b"text", b"two", b"lines"], 500)
+    counts = dict(item.value for item in count.finish_bundle())
+    assert counts == dict.fromkeys([b"ein", b"text", b"two", b"lines"], 500)
     assert calls == [1500]

@@ -27,7 +27,7 @@ class Block:
 
 def blocks(page):
     """All blocks of a page, in order."""
-    found, begun = [], None
+    page_blocks, begun = [], None
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.startswith("```"):
             continue
@@ -35,10 +35,10 @@ def blocks(page):
             begun = number, line[3:].strip()
             continue
         text = page.read_text(encoding="utf-8").splitlines()[begun[0] : number - 1]
-        found.append(Block(page, begun[0], begun[1], "\n".join(text) + "\n"))
+        page_blocks.append(Block(page, begun[0], begun[1], "\n".join(text) + "\n"))
         begun = None
     assert begun is None, f"{page.name}:{begun[0]}: this block has no end"
-    return found
+    return page_blocks
 
 
 def commands(block):
@@ -69,13 +69,13 @@ def _filled(words):
 
 def anchors(page):
     """What a link may name in a page, as GitHub and mkdocs have it."""
-    found, inside = set(), False
+    slugs, inside = set(), False
     for line in page.read_text(encoding="utf-8").splitlines():
         inside ^= line.startswith("```")
         if line.startswith("#") and not inside:
             text = re.sub(r"[^\w\s-]", "", line.lstrip("#").strip().lower())
-            found.add(re.sub(r"[\s]+", "-", text))
-    return found
+            slugs.add(re.sub(r"[\s]+", "-", text))
+    return slugs
 
 
 def links(page):

@@ -48,15 +48,15 @@ NOT_RUN = {
 @pytest.fixture
 def as_on_the_page(monkeypatch):
     """Folders that a page speaks of are not here: its commands tell the kind of their task."""
-    known = {}
+    types_of_models = {}
     monkeypatch.setattr(
-        task_types, "task_type_of", lambda model: known.get(str(model), "classifier")
+        task_types, "task_type_of", lambda model: types_of_models.get(str(model), "classifier")
     )
     monkeypatch.setattr(
         "keras_bert.cli.model_commands.has_data_folder",
         lambda first: first.data in ("data", "data/", "DATA"),
     )
-    return known
+    return types_of_models
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -92,17 +92,17 @@ def check_commands(block, task_types_by_folder):
 
 def test_every_flag_in_the_text_is_one():
     _, parsers = make_parser([])
-    known = {flag for parser in parsers.values() for flag in parser._option_string_actions}
+    flags = {flag for parser in parsers.values() for flag in parser._option_string_actions}
     for kind in finetuned_task_types():
         _, of_kind = make_parser(["finetune", "--task", kind])
-        known |= of_kind["finetune"]._option_string_actions.keys()
-    known |= {"--batches"}  # of `evaluate --data ROWS`
+        flags |= of_kind["finetune"]._option_string_actions.keys()
+    flags |= {"--batches"}  # of `evaluate --data ROWS`
     wrong = [
         f"{page.name}:{line}: {flag}"
         for page in PAGES
         if page.name not in ("CHANGELOG.md", *PAGES_OF_BENCHMARKS)
         for line, flag in named_flags(page)
-        if flag not in known and (page.name, flag) not in FLAGS_OF_OTHERS
+        if flag not in flags and (page.name, flag) not in FLAGS_OF_OTHERS
     ]
     assert wrong == []
 
@@ -260,13 +260,13 @@ def test_the_python_blocks_of_a_page_run_one_after_another(page, place, hub, mon
         shutil.rmtree(place / name, ignore_errors=True)
     write_files(place, page)
     monkeypatch.chdir(place)
-    known = dict(GIVEN.get(page.name, {}))
+    namespace = dict(GIVEN.get(page.name, {}))
     with quickly(), mock.patch("keras_bert.exports.saved_model.export_task"):
         for block in blocks(page):
             if block.language != "python" or any(part in block.text for part in NOT_RUN):
                 continue
             try:
-                exec(compile(block.text, str(block), "exec"), known)
+                exec(compile(block.text, str(block), "exec"), namespace)
             except Exception as error:
                 raise AssertionError(f"{block}: {type(error).__name__}: {error}") from error
 

@@ -64,14 +64,14 @@ class Messages(ast.NodeVisitor):
 
     def _filled(self, node):
         """A call with the values of its template in it, as an f-string has them."""
-        template, *values = node.args
+        template, *replacements = node.args
         if not isinstance(template, ast.Constant):
             return node
         parts = []
         for text, name, _, _ in string.Formatter().parse(template.value):
             parts.append(text)
             if name is not None:  # an argument of the library has a name
-                parts.append(f"{{{name or self._shown(values.pop(0))}}}")
+                parts.append(f"{{{name or self._shown(replacements.pop(0))}}}")
         filled = ast.copy_location(ast.Constant("".join(parts)), template)
         return ast.copy_location(ast.Call(node.func, [filled], []), node)
 
@@ -103,11 +103,11 @@ class Messages(ast.NodeVisitor):
             for part in node.values
         )
 
-    def _named(self, template, *values):
+    def _named(self, template, *replacements):
         """The template of a `Naming`, with the expression of the value in each `{}`."""
         if not isinstance(template, ast.Constant):
             return None
-        texts = iter(f"{{{self._shown(value)}}}" for value in values)
+        texts = iter(f"{{{self._shown(value)}}}" for value in replacements)
         return re.sub(r"\{([!:][^{}]*)?\}", lambda field: next(texts), template.value)
 
     def _shown(self, node):

@@ -27,13 +27,13 @@ class Elmo:
     def layers(self, words):
         """The representations of a sentence, BEGIN and END among its words: (1 + L, S, 2 P)."""
         tokens = np.stack([self.represent(word) for word in words])
-        found = [np.concatenate([tokens, tokens], axis=1)]
+        states = [np.concatenate([tokens, tokens], axis=1)]
         forward, backward = tokens, tokens[::-1]
         for layer in range(self.options["lstm"]["n_layers"]):
             forward = self.lstm(forward, 0, layer)
             backward = self.lstm(backward, 1, layer)
-            found.append(np.concatenate([forward, backward[::-1]], axis=1))
-        return np.stack(found)
+            states.append(np.concatenate([forward, backward[::-1]], axis=1))
+        return np.stack(states)
 
     def represent(self, word):
         """The vector of a word (P,) from its 50 characters."""
@@ -44,13 +44,13 @@ class Elmo:
         x = self.weights["char_embed"][characters]  # (50, E)
         cnn = self.options["char_cnn"]
         activation = {"relu": lambda y: np.maximum(y, 0), "tanh": np.tanh}[cnn["activation"]]
-        found = []
+        features = []
         for i, (width, _) in enumerate(cnn["filters"]):
             kernel = self.weights[f"CNN/W_cnn_{i}"][0]  # (width, E, n)
             windows = [x[at : at + width] for at in range(50 - width + 1)]
             scores = [np.einsum("we,wen->n", window, kernel) for window in windows]
-            found.append(activation(np.max(scores, axis=0) + self.weights[f"CNN/b_cnn_{i}"]))
-        y = np.concatenate(found)
+            features.append(activation(np.max(scores, axis=0) + self.weights[f"CNN/b_cnn_{i}"]))
+        y = np.concatenate(features)
         for i in range(cnn["n_highway"]):
             w = {part: self.weights[f"CNN_high_{i}/{part}"] for part in self._HIGHWAY}
             carry = sigmoid(y @ w["W_carry"] + w["b_carry"])
@@ -65,15 +65,15 @@ class Elmo:
         cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
         kernel, bias, projection = (self.weights[cell + n] for n in ("W_0", "B", "W_P_0"))
         c, m = np.zeros(options["dim"]), np.zeros(options["projection_dim"])
-        found = []
+        outputs = []
         for x in inputs:
             i, j, f, o = np.split(np.concatenate([x, m]) @ kernel + bias, 4)
             c = sigmoid(f + 1.0) * c + sigmoid(i) * np.tanh(j)
             c = np.clip(c, -options["cell_clip"], options["cell_clip"])
             m = (sigmoid(o) * np.tanh(c)) @ projection
             m = np.clip(m, -options["proj_clip"], options["proj_clip"])
-            found.append(m + x if layer and options["use_skip_connections"] else m)
-        return np.stack(found)
+            outputs.append(m + x if layer and options["use_skip_connections"] else m)
+        return np.stack(outputs)
 
 
 def sigmoid(x):
@@ -125,6 +125,6 @@ def write_elmo(folder, options=OPTIONS, *, seed=0):
             shapes[f"{cell}/W_P_0"] = (units, size)
     with h5py.File(folder / "some_weights.hdf5", "w") as file:
         for name, shape in shapes.items():
-            values = rng.normal(size=shape) * 0.6
-            file.create_dataset(name, data=values.astype(np.float32))
+            weights = rng.normal(size=shape) * 0.6
+            file.create_dataset(name, data=weights.astype(np.float32))
     return folder

@@ -5,8 +5,8 @@ import json
 import tensorflow as tf
 
 
-def _json(**values):
-    return json.dumps(values) + "\n"
+def _json(**record):
+    return json.dumps(record) + "\n"
 
 
 def _tags(n, words):
@@ -76,14 +76,14 @@ def request_of(kind, file, answers):
     else:
         names = ("text", "text_a", "text_b", "context", "choices")
         columns = {name: [a[name] for a in answers] for name in names if name in answers[0]}
-    found = {name: tf.constant(values) for name, values in columns.items()}
+    request = {name: tf.constant(column) for name, column in columns.items()}
     if kind == "semantic-roles":
         for part in ("start", "end"):
             places = [answer["predicate"][part] for answer in answers]
-            found[f"predicate_{part}"] = tf.constant(places, tf.int32)
+            request[f"predicate_{part}"] = tf.constant(places, tf.int32)
     if kind == "relation-classifier":
         for which in ("head", "tail"):
             for part in ("start", "end"):
                 places = [answer[which][part] for answer in answers]
-                found[f"{which}_{part}"] = tf.constant(places, tf.int32)
-    return found
+                request[f"{which}_{part}"] = tf.constant(places, tf.int32)
+    return request

@@ -109,14 +109,14 @@ def given(files, pretrained):
 @pytest.fixture(scope="module")
 def runs(given, tmp_path_factory):
     """A function from a kind to (the folder of a run, its metrics); beside it lies `killed`."""
-    found = {}
+    runs_by_kind = {}
 
     def run(kind):
-        if kind not in found:
+        if kind not in runs_by_kind:
             output = tmp_path_factory.mktemp("toy_runs") / "run"
             with copied(output, output.with_name("killed"), after_step=4):
-                found[kind] = output, finetune(**given(kind), output=output)
-        return found[kind]
+                runs_by_kind[kind] = output, finetune(**given(kind), output=output)
+        return runs_by_kind[kind]
 
     return run
 
@@ -132,9 +132,9 @@ def test_it_is_pretrained_from_left_to_right(pretrained):
     assert type(encoder) is ToyEncoder and len(tokenizer) == len(VOCABULARY)
     assert metrics["parameters"] == encoder.count_params() + len(VOCABULARY)  # the head's bias
     assert encoder.config.parameter_count() == encoder.count_params()
-    values = json.loads((output / "model" / "config.json").read_text())
-    assert values["model_type"] == "toy" and values["architectures"] == ["ToyEncoder"]
-    assert values["keras_bert"]["task"] == "causal-lm"
+    config = json.loads((output / "model" / "config.json").read_text())
+    assert config["model_type"] == "toy" and config["architectures"] == ["ToyEncoder"]
+    assert config["keras_bert"]["task"] == "causal-lm"
 
 
 def test_a_pretraining_run_that_was_killed_ends_with_the_same_weights(pretrained, data):
@@ -190,10 +190,10 @@ def test_what_is_exported_answers_as_predict_does(kind, runs, files, tmp_path):
         answers = list(predict(model=output, data=files / kind))
     version = export(model=output, output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(**request_of(kind, files / kind, answers))
+    outputs = signature(**request_of(kind, files / kind, answers))
     assert len(answers) == 12
     for number, answer in enumerate(answers):
-        row = {name: values[number].numpy() for name, values in found.items()}
+        row = {name: column[number].numpy() for name, column in outputs.items()}
         CHECKS[kind](row, answer)
 
 

@@ -48,8 +48,8 @@ def batch(*lengths, seed=4):
 
 
 def states(encoder, inputs, **options):
-    found = encoder(inputs, outputs=["hidden_states"], **options)["hidden_states"]
-    return np.stack([np.asarray(state) for state in found])  # (L, B, S, D)
+    hidden_states = encoder(inputs, outputs=["hidden_states"], **options)["hidden_states"]
+    return np.stack([np.asarray(state) for state in hidden_states])  # (L, B, S, D)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def published(tmp_path_factory):
 def loaded(published, tmp_path_factory):
     """(encoder, tokenizer) of the converted folder."""
     folder = tmp_path_factory.mktemp("elmo") / "converted"
-    found = convert(published, folder)
-    assert found["found"] == "allennlp" and found["wrote"] == "BilmEncoder"
+    report = convert(published, folder)
+    assert report["found"] == "allennlp" and report["wrote"] == "BilmEncoder"
     return load(folder)
 
 
@@ -73,12 +73,12 @@ def loaded(published, tmp_path_factory):
 
 
 def test_the_characters_are_those_of_allennlp():
-    found = character_ids(["ab", "é", "x" * 60, 256, None], length=50)
-    assert found[0].tolist() == [259, 98, 99, 260] + [261] * 46
-    assert found[1].tolist()[:5] == [259, 196, 170, 260, 261]
-    assert found[2].tolist() == [259] + [121] * 48 + [260]
-    assert found[3].tolist() == [259, 257, 260] + [261] * 47
-    assert not found[4].any()
+    ids = character_ids(["ab", "é", "x" * 60, 256, None], length=50)
+    assert ids[0].tolist() == [259, 98, 99, 260] + [261] * 46
+    assert ids[1].tolist()[:5] == [259, 196, 170, 260, 261]
+    assert ids[2].tolist() == [259] + [121] * 48 + [260]
+    assert ids[3].tolist() == [259, 257, 260] + [261] * 47
+    assert not ids[4].any()
 
 
 def sentences():
@@ -93,11 +93,11 @@ def sentences():
 def test_every_layer_is_that_of_the_computation_in_numpy(published, loaded):
     elmo = Elmo(published / "some_options.json", published / "some_weights.hdf5")
     texts, inputs = sentences()
-    found = states(loaded[0], inputs)
+    hidden = states(loaded[0], inputs)
     for number, words in enumerate(texts):
         expected = elmo.layers([BEGIN, *words, END])
         assert np.abs(expected[1]).max() > 0.699  # something was clipped
-        mine = found[:, number, : len(words) + 2]
+        mine = hidden[:, number, : len(words) + 2]
         np.testing.assert_allclose(mine, expected, atol=3e-6, rtol=1e-6)
 
 
@@ -113,17 +113,17 @@ def test_other_options_are_computed_too(changes, tmp_path):
     elmo = Elmo(folder / "some_options.json", folder / "some_weights.hdf5")
     texts, inputs = sentences()
     expected = elmo.layers([BEGIN, *texts[0], END])
-    found = states(encoder, inputs)[:, 0, :6]
-    np.testing.assert_allclose(found, expected, atol=3e-6, rtol=1e-6)
+    hidden = states(encoder, inputs)[:, 0, :6]
+    np.testing.assert_allclose(hidden, expected, atol=3e-6, rtol=1e-6)
 
 
 def test_it_is_written_as_it_was_read(published, loaded, tmp_path):
     save_folder(*loaded, tmp_path / "model")
-    found = convert(tmp_path / "model", tmp_path / "elmo", to="allennlp")
-    assert found["found"] == "huggingface"
+    report = convert(tmp_path / "model", tmp_path / "elmo", to="allennlp")
+    assert report["found"] == "huggingface"
     options = json.loads((tmp_path / "elmo" / "options.json").read_text())
-    for part, values in OPTIONS.items():
-        assert options[part] == values
+    for part, settings in OPTIONS.items():
+        assert options[part] == settings
     with (
         h5py.File(tmp_path / "elmo" / "weights.hdf5") as ours,
         h5py.File(published / "some_weights.hdf5") as theirs,
@@ -143,10 +143,10 @@ def broken(folder, tmp_path, *, options=None, weights=None, vocab=True):
     """A copy of the published folder with something changed."""
     target = tmp_path / "broken"
     target.mkdir()
-    values = json.loads((folder / "some_options.json").read_text())
+    fields = json.loads((folder / "some_options.json").read_text())
     if options:
-        options(values)
-    (target / "some_options.json").write_text(json.dumps(values))
+        options(fields)
+    (target / "some_options.json").write_text(json.dumps(fields))
     (target / "some_weights.hdf5").write_bytes((folder / "some_weights.hdf5").read_bytes())
     if weights:
         weights(target / "some_weights.hdf5")
@@ -296,11 +296,11 @@ def test_each_direction_sees_nothing_of_the_other_side(filters):
 
 def test_padding_and_the_rest_of_the_batch_change_nothing():
     encoder, inputs = make(), batch(3, 6, 1)
-    found = states(encoder, inputs)
+    hidden = states(encoder, inputs)
     for row, length in enumerate((3, 6, 1)):
         alone = {name: value[row : row + 1, :length] for name, value in inputs.items()}
         np.testing.assert_allclose(
-            found[:, row : row + 1, :length], states(encoder, alone), atol=1e-6
+            hidden[:, row : row + 1, :length], states(encoder, alone), atol=1e-6
         )
 
 
@@ -312,16 +312,16 @@ def test_outputs_and_sizes():
         held = [w for group in encoder.layer_groups for layer in group for w in layer.weights]
         assert {id(w) for w in held} == {id(w) for w in encoder.weights}
         assert len(held) == len(encoder.weights)
-        found = encoder(batch(4, 2), outputs=["sequence_output", "first_output"])
-        assert found["sequence_output"].shape == (2, 4, 12)
-        np.testing.assert_array_equal(found["first_output"], found["sequence_output"][:, 0])
+        outputs = encoder(batch(4, 2), outputs=["sequence_output", "first_output"])
+        assert outputs["sequence_output"].shape == (2, 4, 12)
+        np.testing.assert_array_equal(outputs["first_output"], outputs["sequence_output"][:, 0])
 
 
 @pytest.mark.parametrize(("name", "parameters"), [("elmo-small", 13.6), ("elmo", 93.6)])
 def test_the_published_sizes(name, parameters):
     """Those that AllenNLP states, in millions; they do not depend on the vocabulary."""
-    found = BilmConfig.preset(name, vocab_size=1000).parameter_count()
-    assert found / 1e6 == pytest.approx(parameters, abs=0.05)
+    count = BilmConfig.preset(name, vocab_size=1000).parameter_count()
+    assert count / 1e6 == pytest.approx(parameters, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -399,8 +399,10 @@ def test_logits_are_of_the_next_and_the_previous_token():
 
 def test_both_directions_share_the_softmax():
     task = kb.BidirectionalLM(make())
-    own = [w.path for w in task.weights if not any(w is other for other in task.encoder.weights)]
-    assert sorted(path.split("/")[-1] for path in own) == ["bias", "embeddings"]
+    head_paths = [
+        w.path for w in task.weights if not any(w is other for other in task.encoder.weights)
+    ]
+    assert sorted(path.split("/")[-1] for path in head_paths) == ["bias", "embeddings"]
 
 
 def test_another_encoder_is_rejected():

@@ -85,9 +85,9 @@ def test_pretraining_learns_in_both_directions(pretrained):
             assert perplexity == pytest.approx(math.exp(split[f"{way}_loss"]), rel=1e-4)
     mean = (end["forward_lm_loss"] + end["backward_lm_loss"]) / 2
     assert end["loss"] == pytest.approx(mean, rel=1e-5)
-    values = json.loads((output / "model" / "config.json").read_text())
-    assert values["model_type"] == "bilm" and values["architectures"] == ["BilmEncoder"]
-    assert values["keras_bert"]["task"] == "bidirectional-lm"
+    config = json.loads((output / "model" / "config.json").read_text())
+    assert config["model_type"] == "bilm" and config["architectures"] == ["BilmEncoder"]
+    assert config["keras_bert"]["task"] == "bidirectional-lm"
     assert metrics["parameters"] == load_task(output).count_params()
 
 
@@ -201,9 +201,9 @@ def test_a_kind_of_task_is_trained_resumed_evaluated_exported(kind, pretrained, 
             assert measured[name] == pytest.approx(value, rel=1e-3, abs=1e-5), name
     version = export(model=output, output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(**request_of(kind, file, answers))
+    outputs = signature(**request_of(kind, file, answers))
     for number, answer in enumerate(answers):
-        CHECKS[kind]({name: values[number].numpy() for name, values in found.items()}, answer)
+        CHECKS[kind]({name: column[number].numpy() for name, column in outputs.items()}, answer)
 
 
 @pytest.mark.slow
@@ -235,7 +235,7 @@ def test_other_precisions_are_exported(precision, pretrained, files, tmp_path):
     finetune(**given, epochs=1, output=output)
     version = export(model=output, output=tmp_path / "served", precision=precision)
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(text=tf.constant(["w1 w2 w3"]))
+    outputs = signature(text=tf.constant(["w1 w2 w3"]))
     (answer,) = predict(model=output, text="w1 w2 w3")
     score = max(answer["probabilities"].values())
-    assert float(found["score"][0]) == pytest.approx(score, abs=0.05)
+    assert float(outputs["score"][0]) == pytest.approx(score, abs=0.05)

@@ -52,15 +52,15 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pretrained(data, tmp_path_factory):
     """A function from a model type to the folder of a pre-training run, beside it `killed`."""
-    found = {}
+    folders = {}
 
     def run(model_type):
-        if model_type not in found:
+        if model_type not in folders:
             output = tmp_path_factory.mktemp("gpt_pretrained") / "run"
             with copied(output, output.with_name("killed"), after_step=4):
                 pretrain(**arguments(model_type, data, output.parent), output=output)
-            found[model_type] = output
-        return found[model_type]
+            folders[model_type] = output
+        return folders[model_type]
 
     return run
 
@@ -138,9 +138,9 @@ def test_every_kind_of_task(kind, model_type, way, pretrained, tmp_path):
             assert measured[name] == pytest.approx(value, rel=1e-3, abs=1e-5), name
     version = export(model=output, output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(**request_of(kind, file, answers))
+    outputs = signature(**request_of(kind, file, answers))
     for number, answer in enumerate(answers):
-        CHECKS[kind]({name: values[number].numpy() for name, values in found.items()}, answer)
+        CHECKS[kind]({name: column[number].numpy() for name, column in outputs.items()}, answer)
     if way.get("freeze_encoder"):
         before, after = (load(folder)[0] for folder in (given["model"], output))
         for one, other in zip(before.weights, after.weights, strict=True):

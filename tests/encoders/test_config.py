@@ -147,8 +147,8 @@ def test_unknown_keys_are_kept():
         "unsloth_version": "2025.1",
         "extra_keys": [3],  # the name of the attribute, too
     }
-    known = {"transformers_version": "5.0", "rope_scaling": None, "architectures": ["BertModel"]}
-    config = BertConfig.from_dict({**SIZES, **extra, **known})
+    ignored = {"transformers_version": "5.0", "rope_scaling": None, "architectures": ["BertModel"]}
+    config = BertConfig.from_dict({**SIZES, **extra, **ignored})
     assert config.extra_keys == extra
     assert config.to_dict() == {**BertConfig(**SIZES).to_dict(), **extra}
     assert BertConfig.from_dict(config.to_dict()) == config
@@ -188,21 +188,21 @@ def test_a_config_of_another_encoder():
 
     config = GruConfig.from_dict({"units": 3, "xla_device": True, "transformers_version": "5"})
     sizes = {"vocab_size": 9, "hidden_size": 4}
-    own = {"units": 3, "model_type": "gru"} | sizes
-    assert config.to_dict() == {**own, "xla_device": True}
+    fields = {"units": 3, "model_type": "gru"} | sizes
+    assert config.to_dict() == {**fields, "xla_device": True}
     assert (config.max_length, config.num_segments, config.is_causal) == (None, 0, False)
     assert config.for_pretraining("fill-mask") is config
     with pytest.raises(InputError, match="gru encoder cannot be pre-trained as causal-lm"):
         config.for_pretraining("causal-lm")
     expected = "gru, hidden size 4, 9 tokens in the vocabulary, 1,234 parameters"
     assert config.described == expected and repr(config) == f"GruConfig({expected})"
-    for values, message in [
+    for invalid, message in [
         ({"units": 3, "bidirectional": True}, "bidirectional = True, which"),
         ({}, "lacks the field 'units'"),
         ({"model_type": "bert"}, r"describes a 'bert' model\. This encoder reads .* gru"),
     ]:
         with pytest.raises(InputError, match=message):
-            GruConfig.from_dict(values)
+            GruConfig.from_dict(invalid)
 
 
 def test_what_tasks_and_training_ask_of_a_config():
@@ -274,9 +274,9 @@ def test_the_encoders_by_model_type():
 
 
 def test_a_missing_size_is_named():
-    values = {name: value for name, value in SIZES.items() if name != "intermediate_size"}
+    sizes = {name: value for name, value in SIZES.items() if name != "intermediate_size"}
     with pytest.raises(InputError, match="lacks the field 'intermediate_size'"):
-        BertConfig.from_dict(values)
+        BertConfig.from_dict(sizes)
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,9 @@ def run(encoder, inputs, **options):
     call = functools.partial(encoder, **options)
     if keras.backend.backend() == "jax":
         call = compiled(encoder, tuple(inputs), **options)
-    found = call(inputs)
-    assert set(found) == set(options.get("outputs", ["sequence_output"]))
-    return keras.tree.map_structure(np.asarray, found)
+    outputs = call(inputs)
+    assert set(outputs) == set(options.get("outputs", ["sequence_output"]))
+    return keras.tree.map_structure(np.asarray, outputs)
 
 
 @functools.cache
@@ -114,8 +114,8 @@ def test_names_of_outputs_may_be_a_list_or_a_set(outputs):
     encoder, _ = variant("bert")
     batch = rows(3)
     expected = encoder(batch, outputs=("first_output",))["first_output"]
-    found = encoder(batch, outputs=outputs)["first_output"]
-    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    first = encoder(batch, outputs=outputs)["first_output"]
+    np.testing.assert_array_equal(np.asarray(first), np.asarray(expected))
 
 
 @pytest.mark.parametrize("config", [{"hidden_size": 8}, "tiny", None])
@@ -136,7 +136,7 @@ def test_the_output_spec_is_that_of_the_outputs(outputs, dtype):
     for spec, value in zip(keras.tree.flatten(said), keras.tree.flatten(given), strict=True):
         assert len(spec.shape) == len(value.shape)
         pairs = zip(spec.shape, value.shape, strict=True)
-        unknown = {axis: size for axis, (known, size) in enumerate(pairs) if known != size}
+        unknown = {axis: size for axis, (declared, size) in enumerate(pairs) if declared != size}
         assert set(unknown.values()) <= {4, 10} and all(
             spec.shape[axis] is None for axis in unknown
         )
@@ -178,11 +178,11 @@ def test_a_packed_batch_of_single_sequences_equals_a_padded_one():
     batch = rows(*LENGTHS)
     packed = {**batch, "sequence_ids": 7 * batch["input_mask"]}
     del packed["input_mask"]
-    expected, found = (run(encoder, x, outputs=BOTH) for x in (batch, packed))
-    np.testing.assert_allclose(found["first_output"], expected["first_output"], atol=1e-5)
+    expected, packed_outputs = (run(encoder, x, outputs=BOTH) for x in (batch, packed))
+    np.testing.assert_allclose(packed_outputs["first_output"], expected["first_output"], atol=1e-5)
     tokens = batch["input_mask"].astype(bool)
-    found, expected = (x["sequence_output"][tokens] for x in (found, expected))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    packed_outputs, expected = (x["sequence_output"][tokens] for x in (packed_outputs, expected))
+    np.testing.assert_allclose(packed_outputs, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -427,9 +427,9 @@ def test_saves_and_loads_as_keras_does(tmp_path):
     loaded = keras.saving.load_model(tmp_path / "encoder.keras")
     assert type(loaded) is BertEncoder and loaded.config == encoder.config
     batch = rows(*LENGTHS)
-    expected, found = (run(x, batch, outputs=BOTH) for x in (encoder, loaded))
+    expected, outputs = (run(x, batch, outputs=BOTH) for x in (encoder, loaded))
     for name in BOTH:
-        np.testing.assert_array_equal(found[name], expected[name])
+        np.testing.assert_array_equal(outputs[name], expected[name])
     pooled = [np.asarray(x.pooler(expected["first_output"])) for x in (encoder, loaded)]
     np.testing.assert_array_equal(*pooled)
     assert [w.path for w in loaded.weights] == [w.path for w in encoder.weights]

@@ -19,7 +19,7 @@ from keras_bert.checkpoints import load, load_task
 from keras_bert.checkpoints.convert import convert
 from keras_bert.checkpoints.model_folder import to_hugging_face
 from keras_bert.encoders import ENCODERS, new_encoder, read_config
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import torch, transformers
 
 HEADS = (
@@ -290,8 +290,8 @@ def test_jax_computes_states_and_gradients_as_tensorflow(tmp_path):
     for family, arrays in expected.items():
         with np.load(tmp_path / f"{family}.npz") as file:
             for number, array in enumerate(arrays):
-                found = file[f"arr_{number}"]
-                np.testing.assert_allclose(found, array, atol=1e-5, rtol=0, err_msg=family)
+                jax_array = file[f"arr_{number}"]
+                np.testing.assert_allclose(jax_array, array, atol=1e-5, rtol=0, err_msg=family)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_jax_computes_states_and_gradients_as_tensorflow(tmp_path):
     ],
 )
 def test_what_a_family_cannot_compute_is_rejected(family, change, message):
-    with says(message):
+    with raises_input_error(message):
         read_config({"model_type": family, **config_of(family), **change}, source="config.json")
 
 
@@ -491,19 +491,21 @@ def test_a_class_that_is_no_task_here_is_an_encoder(family, head, tmp_path):
     np.testing.assert_allclose(
         np.asarray(output)[is_token], base.last_hidden_state.numpy()[is_token], atol=1e-5, rtol=0
     )
-    with says("whose head is not supported. Fine-tune its encoder first. Supported heads"):
+    with raises_input_error(
+        "whose head is not supported. Fine-tune its encoder first. Supported heads"
+    ):
         load_task(tmp_path / "model")
 
 
 @pytest.mark.peers
 def test_a_config_of_modernberts_first_generation_is_the_same_there_and_back():
-    values = {
+    fields = {
         **config_of("modernbert"),
         **{"global_attn_every_n_layers": 2, "global_rope_theta": 100.0, "local_rope_theta": 7.0},
     }
-    ours = read_config({"model_type": "modernbert", **values}, source="x")
-    assert values.items() <= ours.to_dict().items()
-    theirs = transformers.ModernBertConfig(**values)
+    ours = read_config({"model_type": "modernbert", **fields}, source="x")
+    assert fields.items() <= ours.to_dict().items()
+    theirs = transformers.ModernBertConfig(**fields)
     written = transformers.ModernBertConfig(**ours.to_dict())
     for config in (theirs, written):
         assert tuple(config.layer_types) == ours.layer_types

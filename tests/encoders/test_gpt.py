@@ -92,17 +92,17 @@ def test_a_step_at_a_time_is_the_whole_sequence(encoder, batch):
     cache = encoder.initial_cache(3, 12)
     # The sequences begin at different steps: each has an index of its own.
     delays = np.array([0, 2, 1])
-    found = np.zeros_like(expected)
+    states = np.zeros_like(expected)
     for step in range(9 + 2):
         index = np.clip(step - delays, 0, 8)
         x, new = encoder.step(batch["input_ids"][np.arange(3), index], cache, ops.array(index))
         begun = (step >= delays)[:, None, None, None]
-        kept = functools.partial(ops.where, begun)
-        cache = keras.tree.map_structure(kept, new, cache)
+        keep_old = functools.partial(ops.where, begun)
+        cache = keras.tree.map_structure(keep_old, new, cache)
         for row in range(3):
             if 0 <= step - delays[row] < 9:
-                found[row, step - delays[row]] = np.asarray(x)[row]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+                states[row, step - delays[row]] = np.asarray(x)[row]
+    np.testing.assert_allclose(states, expected, atol=1e-5)
 
 
 def test_prefill_is_as_many_steps(encoder, batch):
@@ -112,7 +112,7 @@ def test_prefill_is_as_many_steps(encoder, batch):
     for row, length in enumerate(last):
         np.testing.assert_allclose(states[row, :length], by_steps[row, :length], atol=1e-5)
     ids = ops.array([3, 4, 5])
-    (one, _), (other, _) = (encoder.step(ids, each, last) for each in (cache, cache_by_steps))
+    (one, _), (other, _) = (encoder.step(ids, filled, last) for filled in (cache, cache_by_steps))
     np.testing.assert_allclose(one, other, atol=1e-5)
 
 

@@ -77,13 +77,13 @@ def test_hidden_states_are_those_of_the_formula_in_float64(encoder):
         expected = [x]
         for layer in range(3):
             kernel, recurrent_kernel, bias = weights[3 * layer : 3 * layer + 3]
-            h, c, found = np.zeros(len(recurrent_kernel)), np.zeros(len(recurrent_kernel)), []
+            h, c, states = np.zeros(len(recurrent_kernel)), np.zeros(len(recurrent_kernel)), []
             for x_t in x:
                 i, f, g, o = np.split(x_t @ kernel + h @ recurrent_kernel + bias, 4)
                 c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
                 h = sigmoid(o) * np.tanh(c)
-                found.append(h)
-            x = np.stack(found)
+                states.append(h)
+            x = np.stack(states)
             expected.append(x)
         for mine, other in zip(states_of(encoder), expected, strict=True):
             np.testing.assert_allclose(mine[row, :length], other, atol=2e-6)
@@ -111,11 +111,11 @@ def test_values_and_gradients_of_the_language_model_are_those_of_pytorch(tmp_pat
     x = named["encoder.weight"][ids]
     for i, units in enumerate((9, 9, 6)):
         lstm = torch.nn.LSTM(x.shape[-1], units, batch_first=True)
-        own = {
+        parameters = {
             name: named.get(f"rnns.{i}.{name}", torch.zeros(4 * units))
             for name, _ in lstm.named_parameters()
         }
-        x, _ = torch.func.functional_call(lstm, own, (x,))
+        x, _ = torch.func.functional_call(lstm, parameters, (x,))
     bias = torch.tensor(np.array(task.lm_head.bias))
     logits = x[:, :-1] @ named["encoder.weight"].T + bias
     (logits**2).sum().backward()
@@ -148,8 +148,8 @@ def test_a_step_at_a_time_is_the_whole_sequence(encoder):
     after = np.asarray(
         encoder({"input_ids": longer, "input_mask": np.ones_like(longer)})["sequence_output"]
     )
-    found, _ = encoder.step(np.full(3, 4, "int32"), cache, np.array(LENGTHS))
-    np.testing.assert_allclose(found, after[range(3), LENGTHS], atol=1e-6)
+    next_states, _ = encoder.step(np.full(3, 4, "int32"), cache, np.array(LENGTHS))
+    np.testing.assert_allclose(next_states, after[range(3), LENGTHS], atol=1e-6)
     encoder.require("generate")
     assert encoder.prefill.__func__ is Encoder.prefill
 
@@ -171,29 +171,29 @@ def test_the_precision_of_weights_and_states(encoder):
 # Dropout.
 
 
-def ratios(dropped, kept):
+def ratios(dropped, intact):
     """What each value was multiplied by."""
-    assert np.abs(kept).min() > 0
-    return dropped / kept
+    assert np.abs(intact).min() > 0
+    return dropped / intact
 
 
-def near_zero_or(scale, values):
-    np.testing.assert_allclose(values[values != 0], scale, rtol=1e-4)
-    return values == 0
+def near_zero_or(scale, factors):
+    np.testing.assert_allclose(factors[factors != 0], scale, rtol=1e-4)
+    return factors == 0
 
 
 def test_embeddings_of_some_tokens_are_zero_in_the_whole_batch():
     encoder = make(**{**NO_DROPOUT, "embedding_dropout": 0.3}, vocab_size=4000)
     ids = np.arange(4000, dtype="int32").reshape(2, 2000)
     ids = np.concatenate([ids, ids], axis=1)  # each token twice in its sequence
-    kept = np.asarray(encoder._embed(ids))
-    is_zero = near_zero_or(1 / 0.7, ratios(np.asarray(encoder._embed(ids, training=True)), kept))
+    intact = np.asarray(encoder._embed(ids))
+    is_zero = near_zero_or(1 / 0.7, ratios(np.asarray(encoder._embed(ids, training=True)), intact))
     whole = is_zero.all(axis=-1)
     np.testing.assert_array_equal(whole, is_zero.any(axis=-1))  # a row, or nothing of it
     np.testing.assert_array_equal(whole[:, :2000], whole[:, 2000:])  # in each place
     assert abs(whole.mean() - 0.3) < 6 * math.sqrt(0.3 * 0.7 / 4000)
     table = np.asarray(encoder.token_embedding.embeddings)
-    np.testing.assert_array_equal(kept[0, :5], table[:5])  # the output embedding is as it was
+    np.testing.assert_array_equal(intact[0, :5], table[:5])  # the output embedding is as it was
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,8 @@ def test_embeddings_of_some_tokens_are_zero_in_the_whole_batch():
 )
 def test_a_sequence_has_one_mask_for_all_positions(rate, state):
     encoder = make(**{**NO_DROPOUT, rate: 0.4}, hidden_size=40, lstm_size=50)
-    kept, dropped = (states_of(encoder, training=training)[state] for training in (False, True))
-    is_zero = near_zero_or(1 / 0.6, ratios(dropped, kept))
+    intact, dropped = (states_of(encoder, training=training)[state] for training in (False, True))
+    is_zero = near_zero_or(1 / 0.6, ratios(dropped, intact))
     np.testing.assert_array_equal(is_zero, np.repeat(is_zero[:, :1], 7, axis=1))
     assert not np.array_equal(is_zero[0], is_zero[1])  # one of its own per sequence
     again = states_of(encoder, training=True)[state]
@@ -370,10 +370,10 @@ def test_the_language_model_is_the_default_objective_and_learns(general, data, c
     pretrain(**given, output=killed)
     assert_same_weights(killed, output)
     assert main(["evaluate", "--json", "--model", str(output), "--data", str(data / "books")]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["causal_lm_loss"] == pytest.approx(metrics["eval"]["causal_lm_loss"], rel=1e-4)
-    assert found["causal_lm_perplexity"] == pytest.approx(
-        math.exp(found["causal_lm_loss"]), rel=1e-5
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["causal_lm_loss"] == pytest.approx(metrics["eval"]["causal_lm_loss"], rel=1e-4)
+    assert scores["causal_lm_perplexity"] == pytest.approx(
+        math.exp(scores["causal_lm_loss"]), rel=1e-5
     )
     with pytest.raises(
         InputError, match="cannot be pre-trained with the objective mlm-nsp. Choose"
@@ -413,9 +413,9 @@ def test_the_language_model_generates_and_so_does_its_export(continued, tmp_path
         assert text.text.split() == [VOCABULARY.token(id) for id in expected]
     version = export(model=tmp_path / "model", output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(prompt=tf.constant(prompts))["text"].numpy()
+    outputs = signature(prompt=tf.constant(prompts))["text"].numpy()
     longer = generate(model=tmp_path / "model", prompt=prompts, max_tokens=32)
-    assert [text.decode() for text in found] == [text.text for text in longer]
+    assert [text.decode() for text in outputs] == [text.text for text in longer]
 
 
 def test_the_third_stage_unfreezes_and_answers_wherever_it_is(continued, files, tmp_path):
@@ -462,6 +462,6 @@ def test_every_kind_of_task_is_trained_and_its_export_answers_as_predict_does(
             assert measured[name] == pytest.approx(value, rel=1e-3, abs=1e-5), name
     version = export(model=output, output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(**request_of(kind, files[kind], answers))
+    outputs = signature(**request_of(kind, files[kind], answers))
     for number, answer in enumerate(answers):
-        CHECKS[kind]({name: values[number].numpy() for name, values in found.items()}, answer)
+        CHECKS[kind]({name: column[number].numpy() for name, column in outputs.items()}, answer)

@@ -172,15 +172,15 @@ def possible_pairs():
 def rows():
     """The rows: the classes of `transformers` first, then what has most of the pairs left."""
     plain = {"mix": "no mix", "bilstm": "no bilstm", "crf": "no crf"}
-    found, seen = [], Counter()
+    all_rows, seen = [], Counter()
     for (kind, pooling), name in itertools.product(STANDARD.items(), OPTIONS["type"]):
-        found.append(completed({"kind": kind, "pooling": pooling, "type": name, **plain}, seen))
-        seen.update(pairs_of(found[-1]))
+        all_rows.append(completed({"kind": kind, "pooling": pooling, "type": name, **plain}, seen))
+        seen.update(pairs_of(all_rows[-1]))
     while left := [pair for pair in possible_pairs() if not seen[pair]]:
         tried = [completed(dict(pair), seen) for pair in left[:: 1 + len(left) // 40]]
-        found.append(max(tried, key=lambda row: sum(not seen[pair] for pair in pairs_of(row))))
-        seen.update(pairs_of(found[-1]))
-    return found
+        all_rows.append(max(tried, key=lambda row: sum(not seen[pair] for pair in pairs_of(row))))
+        seen.update(pairs_of(all_rows[-1]))
+    return all_rows
 
 
 def parameters():
@@ -297,33 +297,33 @@ def settings_of(row):
     return given | (OTHER[row["kind"]][0] if row["settings"] == "other" else {})
 
 
-def assert_near(found, expected, place="metrics"):
+def assert_near(actual, expected, place="metrics"):
     """The same JSON-like values, numbers up to the rounding of float32."""
     if isinstance(expected, dict):
-        assert found.keys() == expected.keys(), place
+        assert actual.keys() == expected.keys(), place
         for name, value in expected.items():
-            assert_near(found[name], value, f"{place}.{name}")
+            assert_near(actual[name], value, f"{place}.{name}")
     elif isinstance(expected, list | tuple):
-        assert len(found) == len(expected), place
+        assert len(actual) == len(expected), place
         for number, value in enumerate(expected):
-            assert_near(found[number], value, f"{place}[{number}]")
+            assert_near(actual[number], value, f"{place}[{number}]")
     elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-5, abs=1e-6), place
+        assert actual == pytest.approx(expected, rel=1e-5, abs=1e-6), place
     else:
-        assert found == expected, place
+        assert actual == expected, place
 
 
-def assert_same_folder(found, expected):
+def assert_same_folder(actual, expected):
     """The same files; of tensors, the same numbers."""
     names = {path.name for path in expected.iterdir()} - {"README.md"}
-    assert {path.name for path in found.iterdir()} == names
+    assert {path.name for path in actual.iterdir()} == names
     for name in names - {"model.safetensors"}:
-        assert (found / name).read_bytes() == (expected / name).read_bytes(), name
-    assert_same_tensors(found, expected)
+        assert (actual / name).read_bytes() == (expected / name).read_bytes(), name
+    assert_same_tensors(actual, expected)
 
 
-def assert_same_tensors(found, expected):
-    ours, theirs = (load_file(folder / "model.safetensors") for folder in (found, expected))
+def assert_same_tensors(actual, expected):
+    ours, theirs = (load_file(folder / "model.safetensors") for folder in (actual, expected))
     assert ours.keys() == theirs.keys()
     for name, tensor in ours.items():
         np.testing.assert_array_equal(tensor, theirs[name], err_msg=name)
@@ -431,8 +431,8 @@ def class_of(model):
 
 def through_google(row, model, data, metrics, folder):
     """Where a checkpoint of Google's has a place for the task, it comes back from one."""
-    known = ("BertForSequenceClassification", "BertForQuestionAnswering")
-    if class_of(model) not in known or row["causal"] == "causal" or row["kind"] == "regression":
+    supported = ("BertForSequenceClassification", "BertForQuestionAnswering")
+    if class_of(model) not in supported or row["causal"] == "causal" or row["kind"] == "regression":
         return
     convert(model, folder / "google", to="google")
     convert(folder / "google", folder / "back")
@@ -450,10 +450,10 @@ def assert_same_outputs(task, theirs, data):
     names = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
     arrays = {names.get(k, k): torch.tensor(inputs[k].numpy()).long() for k in task.input}
     with torch.no_grad():
-        found = theirs(**arrays)
+        outputs = theirs(**arrays)
     at_tokens = inputs["input_mask"].numpy() > 0
     for name, expected in ours.items():
-        other = found[name if name in found else "logits"].numpy()
+        other = outputs[name if name in outputs else "logits"].numpy()
         if other.shape[:2] == at_tokens.shape == at_tokens.shape[:2]:
             other, expected = other[at_tokens], expected.numpy()[at_tokens]
         np.testing.assert_allclose(other, expected, atol=2e-5, rtol=1e-4, err_msg=name)
@@ -464,7 +464,7 @@ def check_export(row, output, data, folder):
         answers = list(predict(model=output, data=data))
     version = export(model=output, output=folder / "served" / "model")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(**request_of(row["kind"], data, answers))
+    outputs = signature(**request_of(row["kind"], data, answers))
     check = CHECKS["multi-label" if "labels" in answers[0] else row["kind"]]
     for number, answer in enumerate(answers):
-        check({name: values[number].numpy() for name, values in found.items()}, answer)
+        check({name: column[number].numpy() for name, column in outputs.items()}, answer)

@@ -188,8 +188,8 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_published_config_opens_without_a_word(name):
-    values, parameters = PUBLISHED[name]
-    config = read_config(values, source="config.json")
+    fields, parameters = PUBLISHED[name]
+    config = read_config(fields, source="config.json")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         config.report_extra_keys(source="config.json")
@@ -200,10 +200,10 @@ def test_a_published_config_opens_without_a_word(name):
 @pytest.mark.peers
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_its_model_has_as_many_parameters_in_transformers(name):
-    values, parameters = PUBLISHED[name]
-    kind = transformers.AutoConfig.for_model(values["model_type"])
+    fields, parameters = PUBLISHED[name]
+    kind = transformers.AutoConfig.for_model(fields["model_type"])
     with torch.device("meta"):
-        model = transformers.AutoModel.from_config(type(kind).from_dict(values))
+        model = transformers.AutoModel.from_config(type(kind).from_dict(fields))
     assert parameters == sum(
         parameter.numel()
         for part, parameter in model.named_parameters()

@@ -88,10 +88,10 @@ def test_its_outputs_are_rows_of_the_table(encoder):
     ids = np.array([[1, 3, 8], [2, 2, 0]], np.int32)
     table = encoder.embedding.embeddings.numpy()
     outputs = ("sequence_output", "first_output", "hidden_states")
-    found = encoder(inputs_of(ids), outputs=outputs)
-    np.testing.assert_array_equal(found["sequence_output"], table[ids])
-    np.testing.assert_array_equal(found["first_output"], table[ids[:, 0]])
-    np.testing.assert_array_equal(found["hidden_states"][0], table[ids])
+    states = encoder(inputs_of(ids), outputs=outputs)
+    np.testing.assert_array_equal(states["sequence_output"], table[ids])
+    np.testing.assert_array_equal(states["first_output"], table[ids[:, 0]])
+    np.testing.assert_array_equal(states["hidden_states"][0], table[ids])
     unit = encoder.rebuilt(normalize=True)(inputs_of(ids))["sequence_output"]
     expected = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-9)
     np.testing.assert_allclose(unit, expected[ids], rtol=1e-5)
@@ -152,8 +152,8 @@ def test_training_finds_the_words_that_occur_together(pretrained):
     near = 0
     vectors = kb.WordVectors.of(output)
     for number in range(WORDS):
-        found = int(vectors.nearest(f"w{number}", top_k=1)[0].word[1:])
-        near += (found - number) % WORDS in (1, 2, WORDS - 1, WORDS - 2)
+        neighbour = int(vectors.nearest(f"w{number}", top_k=1)[0].word[1:])
+        near += (neighbour - number) % WORDS in (1, 2, WORDS - 1, WORDS - 2)
     assert near >= 0.7 * WORDS
 
 
@@ -189,9 +189,9 @@ def test_a_run_begins_with_the_vectors_and_options_of_a_folder(pretrained, data,
 
 def test_evaluate_repeats_the_held_out_loss(pretrained, data):
     output, metrics = pretrained
-    found = evaluate(model=output, data=data)
+    evaluation = evaluate(model=output, data=data)
     (name,) = (name for name in metrics["eval"] if name != "loss")
-    assert found[name] == pytest.approx(metrics["eval"][name], rel=1e-4)
+    assert evaluation[name] == pytest.approx(metrics["eval"][name], rel=1e-4)
 
 
 @pytest.mark.filterwarnings("error:.*shuffle")
@@ -263,9 +263,9 @@ def test_under_every_kind_of_task_it_is_trained_exported_and_answers(
         answers = list(predict(model=tmp_path / "run", data=files / kind))
     version = export(model=tmp_path / "run", output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(**request_of(kind, files / kind, answers))
+    outputs = signature(**request_of(kind, files / kind, answers))
     for number, answer in enumerate(answers):
-        CHECKS[kind]({name: x[number].numpy() for name, x in found.items()}, answer)
+        CHECKS[kind]({name: x[number].numpy() for name, x in outputs.items()}, answer)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -280,10 +280,10 @@ def test_the_vectors_are_exported_and_embedded(vectors, tmp_path):
         export(model=vectors, output=tmp_path / "served")
     version = export(model=vectors, output=tmp_path / "served", encoder=True)
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(text=tf.constant(["w1 w2"]))["embeddings"].numpy()
+    embeddings = signature(text=tf.constant(["w1 w2"]))["embeddings"].numpy()
     encoder, tokenizer = load(vectors)
     ids = [tokenizer.vocabulary.id(word) for word in ("w1", "w2")]
-    np.testing.assert_allclose(found[0], encoder.weights[0].numpy()[ids], rtol=1e-6)
+    np.testing.assert_allclose(embeddings[0], encoder.weights[0].numpy()[ids], rtol=1e-6)
 
 
 # Concatenated with another encoder's output.
@@ -326,16 +326,16 @@ def test_concatenated_vectors_are_trained_saved_and_loaded(frozen, bert, vectors
     task.save(tmp_path / "again")
     again = load_task(tmp_path / "again")
     np.testing.assert_array_equal(again.reader.static_vectors.weights[0], table)
-    values = json.loads((tmp_path / "again" / "config.json").read_text())
-    assert values["architectures"] == ["BertModel"]
-    assert values["keras_bert"]["static_vectors"]["hidden_size"] == 8
+    config = json.loads((tmp_path / "again" / "config.json").read_text())
+    assert config["architectures"] == ["BertModel"]
+    assert config["keras_bert"]["static_vectors"]["hidden_size"] == 8
     with eagerly():
         answers = list(predict(model=tmp_path / "run", data=files / "tagger"))
     version = export(model=tmp_path / "run", output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = signature(**request_of("tagger", files / "tagger", answers))
+    outputs = signature(**request_of("tagger", files / "tagger", answers))
     for number, answer in enumerate(answers):
-        CHECKS["tagger"]({name: x[number].numpy() for name, x in found.items()}, answer)
+        CHECKS["tagger"]({name: x[number].numpy() for name, x in outputs.items()}, answer)
     # A run that goes on with the model keeps its vectors.
     run_of("tagger", files, tmp_path / "run", tmp_path / "more", learning_rate=1e-9)
     more = load_task(tmp_path / "more").reader.static_vectors.weights[0]

@@ -67,8 +67,8 @@ class ToyEncoder(Encoder):
         x = self.embedding(inputs["input_ids"])  # (B, S, D)
         mask = keras.ops.cast(inputs["input_mask"], "bool")
         y = keras.ops.copy(self.gru(x, mask=mask, training=training))  # (B, S, D)
-        found = {"sequence_output": y, "first_output": y[:, 0], "hidden_states": (x, y)}
-        return {name: found[name] for name in outputs}
+        states = {"sequence_output": y, "first_output": y[:, 0], "hidden_states": (x, y)}
+        return {name: states[name] for name in outputs}
 
     @property
     def layer_groups(self):

@@ -22,11 +22,11 @@ def hide_ours():
     sys.modules.update(dict.fromkeys(OURS))
 
 
-def tensor(values, info):
+def tensor(content, info):
     """A list of any depth, as the signature wants it; one without any element, too."""
-    found = np.array(values, tf.as_dtype(info.dtype).as_numpy_dtype)
-    missing = len(info.tensor_shape.dim) - found.ndim
-    return found.reshape([*found.shape, *[0] * missing])
+    array = np.array(content, tf.as_dtype(info.dtype).as_numpy_dtype)
+    missing = len(info.tensor_shape.dim) - array.ndim
+    return array.reshape([*array.shape, *[0] * missing])
 
 
 def ask(session, signature, request):
@@ -48,7 +48,7 @@ def operations(graph):
 def main():
     models, asked, answered = map(Path, sys.argv[1:])
     hide_ours()
-    found = {}
+    results = {}
     for name, parts in pickle.loads(asked.read_bytes()).items():
         with tf.compat.v1.Session(graph=tf.Graph()) as session:  # as TensorFlow Serving has it
             model = tf.compat.v1.saved_model.loader.load(
@@ -58,8 +58,8 @@ def main():
                 part: [ask(session, model.signature_def[signature], one) for one in requests]
                 for part, (signature, requests) in parts.items()
             }
-        found[name] = {"answers": answers, "operations": operations(model.graph_def)}
-    answered.write_bytes(pickle.dumps(found))
+        results[name] = {"answers": answers, "operations": operations(model.graph_def)}
+    answered.write_bytes(pickle.dumps(results))
 
 
 if __name__ == "__main__":

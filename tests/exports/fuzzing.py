@@ -54,7 +54,7 @@ class Model:
     def answer(self, request):
         """What the model says, arrays by name."""
         tensors = {name: tf.constant(x, self.inputs[name].dtype) for name, x in request.items()}
-        return {name: np.asarray(values) for name, values in self.ask(**tensors).items()}
+        return {name: np.asarray(tensor) for name, tensor in self.ask(**tensors).items()}
 
 
 def request_of(inputs, texts):
@@ -62,58 +62,58 @@ def request_of(inputs, texts):
 
     Each input has them in another order.
     """
-    found = {}
+    request = {}
     for number, (name, spec) in enumerate(sorted(inputs.items(), reverse=True)):
         turned = texts[number:] + texts[:number]
         if spec.shape.rank == 2:  # the choices of an example
             turned = [[text or b"-", b"the", texts[0] or b"-"] for text in turned]
         if spec.dtype != tf.string:
             continue
-        found[name] = turned
+        request[name] = turned
     if "predicate_start" in inputs:
-        texts = [b"ada " + text for text in found["text"]]
-        found = {"text": texts, "predicate_start": [0] * len(texts)}
-        found["predicate_end"] = [3] * len(texts)
+        texts = [b"ada " + text for text in request["text"]]
+        request = {"text": texts, "predicate_start": [0] * len(texts)}
+        request["predicate_end"] = [3] * len(texts)
     if "head_start" in inputs:
         # Both spans are surely in a row, behind which the text goes on as long as it is.
-        fronts = [b"ada " + text[:16] + b" rome" for text in found["text"]]
+        fronts = [b"ada " + text[:16] + b" rome" for text in request["text"]]
         ends = [len(front.decode("utf-8", "ignore")) for front in fronts]
-        texts = [front + b" " + text for front, text in zip(fronts, found["text"], strict=True)]
+        texts = [front + b" " + text for front, text in zip(fronts, request["text"], strict=True)]
         places = (0, 3, [end - 4 for end in ends], ends)
         names = ("head_start", "head_end", "tail_start", "tail_end")
-        found = {"text": texts} | {
+        request = {"text": texts} | {
             name: [place] * len(texts) if isinstance(place, int) else place
             for name, place in zip(names, places, strict=True)
         }
-    return found
+    return request
 
 
 def alone(request, number):
     """The request for one of its examples."""
-    return {name: values[number : number + 1] for name, values in request.items()}
+    return {name: column[number : number + 1] for name, column in request.items()}
 
 
 def as_bytes(texts):
     return [text if isinstance(text, bytes) else text.encode("utf-8", "ignore") for text in texts]
 
 
-def check(request, found):
+def check(request, outputs):
     """Raises AssertionError where an answer is none that can be."""
     size = len(next(iter(request.values())))
-    for name, values in found.items():
-        assert len(values) == size, f"{name} has {len(values)} answers for {size} texts"
-        if values.dtype.kind == "f":
-            assert np.isfinite(values).all(), f"{name} holds no numbers"
+    for name, column in outputs.items():
+        assert len(column) == size, f"{name} has {len(column)} answers for {size} texts"
+        if column.dtype.kind == "f":
+            assert np.isfinite(column).all(), f"{name} holds no numbers"
     for name in ("probabilities", "scores"):
-        if name in found:
-            assert (found[name] >= 0).all() and (found[name] < 1.0001).all(), name
-    if "probabilities" in found and "given" not in found and "pieces" not in found:
-        assert np.allclose(found["probabilities"].sum(axis=-1), 1, atol=1e-4)
-    if "starts" in found and "ends" in found:
-        check_places(request["text"], found)
-    if "answer" in found:
+        if name in outputs:
+            assert (outputs[name] >= 0).all() and (outputs[name] < 1.0001).all(), name
+    if "probabilities" in outputs and "given" not in outputs and "pieces" not in outputs:
+        assert np.allclose(outputs["probabilities"].sum(axis=-1), 1, atol=1e-4)
+    if "starts" in outputs and "ends" in outputs:
+        check_places(request["text"], outputs)
+    if "answer" in outputs:
         for context, answer, start, end in zip(
-            *(request["context"], found["answer"], found["start"], found["end"]), strict=True
+            *(request["context"], outputs["answer"], outputs["start"], outputs["end"]), strict=True
         ):
             if is_text(context):
                 assert context.decode()[start:end] == answer.decode(), (
@@ -121,12 +121,12 @@ def check(request, found):
                 )
 
 
-def check_places(texts, found):
+def check_places(texts, outputs):
     """Starts and ends lie in their own text, in order, and the words are what stands there."""
-    lengths = found["lengths"] if "lengths" in found else found["mask"].sum(axis=1)
-    words = found.get("words", found.get("tokens"))
+    lengths = outputs["lengths"] if "lengths" in outputs else outputs["mask"].sum(axis=1)
+    words = outputs.get("words", outputs.get("tokens"))
     for number, (text, length) in enumerate(zip(texts, lengths, strict=True)):
-        starts, ends = found["starts"][number][:length], found["ends"][number][:length]
+        starts, ends = outputs["starts"][number][:length], outputs["ends"][number][:length]
         assert (starts >= 0).all() and (starts < ends).all() and (np.diff(starts) >= 0).all()
         characters = text.decode("utf-8", "ignore")
         assert length == 0 or ends[-1] <= len(characters), "a place behind the text"
@@ -144,15 +144,15 @@ def is_text(text):
     return True
 
 
-def check_alone(answer, found, number):
-    """The answer to one example alone is what `found` says of it among its neighbours."""
-    for name, values in answer.items():
-        cut = tuple(map(slice, np.shape(values[0])))  # padded to its own words alone
-        other = np.asarray(found[name][number])[cut]
-        if values.dtype.kind == "f":
-            assert np.allclose(values[0], other, atol=1e-3), f"{name} depends on neighbours"
+def check_alone(answer, outputs, number):
+    """The answer to one example alone is what `outputs` says of it among its neighbours."""
+    for name, column in answer.items():
+        cut = tuple(map(slice, np.shape(column[0])))  # padded to its own words alone
+        other = np.asarray(outputs[name][number])[cut]
+        if column.dtype.kind == "f":
+            assert np.allclose(column[0], other, atol=1e-3), f"{name} depends on neighbours"
         elif name not in ("label", "choice", "given", "pieces", "tags", "labels"):  # of near ties
-            assert np.array_equal(values[0], other), f"{name} depends on neighbours"
+            assert np.array_equal(column[0], other), f"{name} depends on neighbours"
 
 
 def fuzz(model, *, count, seed=0):
@@ -170,10 +170,10 @@ def fuzz(model, *, count, seed=0):
     def holds(texts, number):
         nonlocal asked
         request = request_of(model.inputs, as_bytes(texts))
-        found = model.answer(request)
-        check(request, found)
+        outputs = model.answer(request)
+        check(request, outputs)
         if number % 5 == 0:
-            check_alone(model.answer(alone(request, number)), found, number)
+            check_alone(model.answer(alone(request, number)), outputs, number)
         asked += len(texts)
 
     holds()
@@ -191,10 +191,10 @@ def ask_hard(name, model, *, only=tuple(HARD)):
     Raises AssertionError where an answer is none that can be, or took more than `MOST_MEMORY`, and
     the graph's error where it refuses to answer.
     """
-    for what in only:
+    for case in only:
         start, before = time.perf_counter(), most_memory()
-        request = request_of(model.inputs, as_bytes(HARD[what]))
+        request = request_of(model.inputs, as_bytes(HARD[case]))
         check(request, model.answer(request))
         seconds, memory = time.perf_counter() - start, most_memory()
-        print(f"{name:20} {what:32} {seconds:7.1f} s {memory:7.0f} MiB", flush=True)
-        assert memory - before < MOST_MEMORY, f"{name}: {what} took {memory - before:.0f} MiB"
+        print(f"{name:20} {case:32} {seconds:7.1f} s {memory:7.0f} MiB", flush=True)
+        assert memory - before < MOST_MEMORY, f"{name}: {case} took {memory - before:.0f} MiB"

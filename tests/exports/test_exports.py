@@ -161,18 +161,18 @@ def folder(models, in_bfloat16, tmp_path_factory):
 def example(**features):
     """A serialized tf.Example of strings or numbers, one or a list a feature."""
     row = tf.train.Example()
-    for name, values in features.items():
-        values = values if isinstance(values, list) else [values]
+    for name, items in features.items():
+        items = items if isinstance(items, list) else [items]
         feature = row.features.feature[name]
-        if isinstance(values[0], int):
-            feature.int64_list.value.extend(values)
+        if isinstance(items[0], int):
+            feature.int64_list.value.extend(items)
         else:
-            feature.bytes_list.value.extend(text.encode() for text in values)
+            feature.bytes_list.value.extend(text.encode() for text in items)
     return row.SerializeToString()
 
 
 def some_inputs(name, some):
-    return {column: values[some] for column, values in INPUTS[name].items()}
+    return {column: texts[some] for column, texts in INPUTS[name].items()}
 
 
 def masked_ids(texts):
@@ -186,7 +186,7 @@ def masked_ids(texts):
 
 def as_ids(name):
     """The inputs of the examples that fit into a row, as a client that tokenizes makes them."""
-    inputs = [[values[number] for number in FITTING] for values in INPUTS[name].values()]
+    inputs = [[texts[number] for number in FITTING] for texts in INPUTS[name].values()]
     settings = {"tokenizer": TOKENIZER, "names": NAMES, "max_length": 40}
     if name == "multiple-choice":
         several = tf.ragged.constant([[text for text in row if text] for row in inputs[1]])
@@ -223,11 +223,11 @@ def drawn(models):
         batches.append((as_bytes(texts), place))
 
     draw()
-    found = {}
+    requests_of_models = {}
     for name, model in models.items():
         inputs = {spec.name: spec for spec in serving_signature(name, model).inputs}
-        found[name] = [(request_of(inputs, texts), place) for texts, place in batches]
-    return found
+        requests_of_models[name] = [(request_of(inputs, texts), place) for texts, place in batches]
+    return requests_of_models
 
 
 def requests(name, folder, drawn):
@@ -237,26 +237,26 @@ def requests(name, folder, drawn):
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rows = [example(**row) for row in rows]
     asked = [{"examples": rows}, {"examples": [b"no example"]}, {"examples": []}]
-    found = {"serving_default": parts, "examples": asked}
-    found = {signature: (signature, asked) for signature, asked in found.items()}
+    cases = {"serving_default": parts, "examples": asked}
+    cases = {signature: (signature, asked) for signature, asked in cases.items()}
     if name not in WITHOUT_IDS:
-        found["ids"] = ("ids", id_requests(choices=name == "multiple-choice"))
-        framed = {key: values.numpy().tolist() for key, values in as_ids(name).items()}
-        found["texts as ids"] = ("ids", [framed])
-    found["warm-up"] = ("serving_default", warmup_requests(name, folder))
-    found["drawn"] = ("serving_default", [request for request, _ in drawn])
-    found["drawn alone"] = ("serving_default", [alone(*one) for one in drawn])
-    return found
+        cases["ids"] = ("ids", id_requests(choices=name == "multiple-choice"))
+        framed = {key: tensor.numpy().tolist() for key, tensor in as_ids(name).items()}
+        cases["texts as ids"] = ("ids", [framed])
+    cases["warm-up"] = ("serving_default", warmup_requests(name, folder))
+    cases["drawn"] = ("serving_default", [request for request, _ in drawn])
+    cases["drawn alone"] = ("serving_default", [alone(*one) for one in drawn])
+    return cases
 
 
 def warmup_requests(name, folder):
-    found = []
+    warmups = []
     for record in tf.data.TFRecordDataset(str(folder / name / "1" / WARMUP_FILE)):
         request = PredictionLog.FromString(record.numpy()).predict_log.request
         asked = request.model_spec.name, request.model_spec.signature_name
         assert asked == (name, "serving_default")
-        found.append({key: tf.make_ndarray(x).tolist() for key, x in request.inputs.items()})
-    return found
+        warmups.append({key: tf.make_ndarray(x).tolist() for key, x in request.inputs.items()})
+    return warmups
 
 
 def id_requests(*, choices):
@@ -277,11 +277,11 @@ def id_requests(*, choices):
     bad += [{**good, "segment_ids": [[*zeros[:-1], wrong]]} for wrong in (-1, 2)]
     bad += [{**good, "input_mask": [[*ones[:-1], 2]]}, {**good, "input_mask": [ones + [1]]}]
     bad += [{key: value * 0 + [[1] * 41] for key, value in good.items()}]
-    found = [good, padded, *bad]
+    batches = [good, padded, *bad]
     if choices:
-        found = [{key: [rows * 2] for key, rows in one.items()} for one in found]
-    none = {key: np.array(rows)[:0] for key, rows in found[0].items()}
-    return [*found, none]
+        batches = [{key: [rows * 2] for key, rows in one.items()} for one in batches]
+    none = {key: np.array(rows)[:0] for key, rows in batches[0].items()}
+    return [*batches, none]
 
 
 def ask_in_a_process(asked, *, models, place):
@@ -313,16 +313,16 @@ def answered(folder, models, in_bfloat16, drawn, tmp_path_factory):
     asked = {f"savedmodels/{name}": requests(name, folder, drawn[name]) for name in models}
     for name in in_bfloat16:
         some = some_inputs(name, slice(3, 103))
-        turned = {key: values[::-1] for key, values in some.items()}
+        turned = {key: texts[::-1] for key, texts in some.items()}
         asked[f"bfloat16/{name}"] = {"texts": ("serving_default", [some, turned])}
     write_tokenizers(folder.parent / "text" / "tokenizers" / "1")
     asked["text/tokenizers"] = {
         name: (name, [{"text": texts}]) for name, texts in tokenizers.TEXTS.items()
     }
     place = tmp_path_factory.mktemp("client")
-    found = ask_in_a_process(asked, models=folder.parent, place=place)
+    answers = ask_in_a_process(asked, models=folder.parent, place=place)
     keep_from_collector()  # the models, and the graphs of their exports
-    return found
+    return answers
 
 
 @pytest.fixture(scope="module")
@@ -339,7 +339,7 @@ def rows(asked, name, signature="serving_default"):
 def answers_by_example(parts):
     assert not [part for part in parts if isinstance(part, str)]
     return [
-        {key: values[number] for key, values in part.items()}
+        {key: array[number] for key, array in part.items()}
         for part in parts
         for number in range(len(next(iter(part.values()))))
     ]
@@ -363,10 +363,10 @@ def given_texts_of(name):
 
 @pytest.mark.parametrize("name", [KINDS[name] for name in CHECKS])
 def test_answers_a_thousand_texts_as_predict_does(asked, models, name):
-    found = rows(asked, name)
+    outputs = rows(asked, name)
     answers = list(predict(model=models[name], data=given_texts_of(name), batch_size=128))
-    assert len(found) == len(answers) == COUNT
-    for number, (row, answer) in enumerate(zip(found, answers, strict=True)):
+    assert len(outputs) == len(answers) == COUNT
+    for number, (row, answer) in enumerate(zip(outputs, answers, strict=True)):
         try:
             CHECKS[name](row, answer)
         except AssertionError as error:
@@ -381,20 +381,20 @@ def decoded(row):
     return [np.atleast_1d(row[name])[:count].tolist() for name in names if name in row]
 
 
-def check_near(name, found, expected, precision):
+def check_near(name, outputs, expected, precision):
     """The answers to some requests in another precision, and the same in float32."""
     bound, least = BOUNDS[precision]
     in_size = IN_SIZE.get(name, [])
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(outputs, expected, strict=True):
         for key in in_size:
             assert difference(theirs[key], ours[key], precision=precision) < 0.1
     same = []
-    for ours, theirs in zip(answers_by_example(found), answers_by_example(expected), strict=True):
+    for ours, theirs in zip(answers_by_example(outputs), answers_by_example(expected), strict=True):
         same.append(decoded(ours) == decoded(theirs))
         for key in {"score", "scores", "probabilities"} & {*ours} - {*in_size}:
             if same[-1] or key == "probabilities":
-                values = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (ours, theirs)]
-                assert np.abs(np.subtract(*values)).max(initial=0) < bound, key
+                arrays = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (ours, theirs)]
+                assert np.abs(np.subtract(*arrays)).max(initial=0) < bound, key
     assert np.mean(same) >= least, np.mean(same)
 
 
@@ -417,8 +417,8 @@ def test_every_kind_answers_in_a_smaller_precision_as_in_float32(models, asked, 
     signature = serving_signature(name, model)
     inputs = some_inputs(name, slice(3, 103))
     inputs = [tf.constant(inputs[spec.name], spec.dtype) for spec in signature.inputs]
-    found = {key: values.numpy() for key, values in signature.function(*inputs).items()}
-    check_near(name, [found], [asked[name]["answers"]["serving_default"][4]], precision)
+    outputs = {key: tensor.numpy() for key, tensor in signature.function(*inputs).items()}
+    check_near(name, [outputs], [asked[name]["answers"]["serving_default"][4]], precision)
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ def test_every_kind_answers_in_a_smaller_precision_as_in_float32(models, asked, 
 def test_answers_in_bfloat16_where_weights_are_said_to_stay(answered, asked, name):
     """Requests of one shape one after the other: no part of the first may answer the second."""
     expected = asked[name]["answers"]["serving_default"][4]
-    expected = [expected, {key: values[::-1] for key, values in expected.items()}]
+    expected = [expected, {key: array[::-1] for key, array in expected.items()}]
     check_near(name, answered[f"bfloat16/{name}"]["answers"]["texts"], expected, "bfloat16")
 
 
@@ -449,13 +449,13 @@ def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most
     """The classifier's is in tests/tasks/classification."""
     write = export_task if name != "encoder" else partial(export_encoder, tokenizer=TOKENIZER)
     path = write(models[name], output=tmp_path / "x.tflite", precision=precision)
-    given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
-    found = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
+    given = {key: tensor.numpy() for key, tensor in as_ids("question-answering").items()}
+    outputs = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
     expected = models[name](given)
-    assert {*found} == {*expected}
+    assert {*outputs} == {*expected}
     is_text = given["input_mask"] > 0  # what is behind it means nothing
-    for key, values in expected.items():
-        pair = [np.asarray(x) for x in (values, found[key])]
+    for key, tensor in expected.items():
+        pair = [np.asarray(x) for x in (tensor, outputs[key])]
         pair = [x[is_text] for x in pair] if key == "sequence_output" else pair
         assert difference(*pair, precision=precision) < most, key
 
@@ -488,11 +488,11 @@ def test_an_export_is_the_same_whatever_devices_it_is_made_on(name, tmp_path, mo
     assert here["DeviceIndex"] == 1 and here["Where"] and not [op for op in here if "Cudnn" in op]
     for path in (tmp_path / "here", other / "x"):
         served = tf.saved_model.load(str(path / "1")).signatures["serving_default"](text)
-        for key, values in served.items():
-            if values.dtype == tf.float32:
-                np.testing.assert_allclose(values, expected[key], atol=1e-5)
+        for key, tensor in served.items():
+            if tensor.dtype == tf.float32:
+                np.testing.assert_allclose(tensor, expected[key], atol=1e-5)
             else:
-                np.testing.assert_array_equal(values, expected[key])
+                np.testing.assert_array_equal(tensor, expected[key])
 
 
 def operations(path):
@@ -505,12 +505,12 @@ def operations(path):
 def test_a_model_of_one_segment_takes_no_segment_ids(tmp_path):
     """Questions have two texts all the same."""
     task = QuestionAnswerer(make_encoder(TOKENIZER, type_vocab_size=1), TOKENIZER, max_length=24)
-    given = {key: values.numpy() for key, values in as_ids("question-answering").items()}
+    given = {key: tensor.numpy() for key, tensor in as_ids("question-answering").items()}
     assert given.pop("segment_ids").any()
     path = export_task(task, tmp_path / "x.tflite")
-    found = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
-    for key, values in task(given).items():
-        np.testing.assert_allclose(found[key], values, rtol=1e-4, atol=1e-4)
+    outputs = tf.lite.Interpreter(str(path)).get_signature_runner()(**given)
+    for key, tensor in task(given).items():
+        np.testing.assert_allclose(outputs[key], tensor, rtol=1e-4, atol=1e-4)
     question, context = "who was in rome?", "ada went to rome. " * 9
     (expected,) = predict(model=task, data=[(question, context)])
     served = task.signatures()["serving_default"].function
@@ -527,12 +527,12 @@ def test_a_span_classifier_is_rejected_for_litert(tmp_path):
 def test_embeds_a_thousand_texts_as_embed_does(asked, models):
     """All texts that a row holds; of others, what the encoder says of the row."""
     encoder = models["encoder"]
-    found = rows(asked, "encoder")
+    outputs = rows(asked, "encoder")
     tokens = TOKENIZER.tokenize(TEXTS).row_lengths().numpy()
     room = encoder.config.max_length - 2
     assert 10 < np.sum(tokens > room) < 100
     for row, answer, count in zip(
-        found, embed(model=(encoder, TOKENIZER), text=TEXTS, batch_size=128), tokens, strict=True
+        outputs, embed(model=(encoder, TOKENIZER), text=TEXTS, batch_size=128), tokens, strict=True
     ):
         words = int(row["mask"].sum())
         assert row["mask"][:words].all()
@@ -577,15 +577,15 @@ def probabilities_of_masks(task, texts):
     _, row, place = np.transpose(places)
     hidden = tf.gather_nd(tf.concat(hidden, axis=0), np.stack([row, place + 1], axis=1))
     logits = task.lm_head(hidden[:, None], np.zeros([len(places), 1], np.int32))
-    found = [[] for _ in texts]
-    for (text, *_), values in zip(places, logits[:, 0].numpy(), strict=True):
-        found[text].append(most_probable(values, TOKENIZER.vocabulary, len(values)))
-    return found
+    predictions = [[] for _ in texts]
+    for (text, *_), mask_logits in zip(places, logits[:, 0].numpy(), strict=True):
+        predictions[text].append(most_probable(mask_logits, TOKENIZER.vocabulary, len(mask_logits)))
+    return predictions
 
 
 def test_fills_the_masks_of_a_thousand_texts_as_fill_mask_does(asked, models):
-    found = rows(asked, "fill-mask")
-    assert [row["lengths"] for row in found] == [text.count("[MASK]") for text in MASKED]
+    outputs = rows(asked, "fill-mask")
+    assert [row["lengths"] for row in outputs] == [text.count("[MASK]") for text in MASKED]
     expected = probabilities_of_masks(models["fill-mask"], MASKED)
     for number in (1, 2, 3, *FITTING[:10]):  # one by one a thousand would take ten seconds
         if expected[number]:
@@ -599,7 +599,7 @@ def test_fills_the_masks_of_a_thousand_texts_as_fill_mask_does(asked, models):
         sum(len(places) for places, is_long in zip(expected, windowed, strict=True) if is_long) > 20
     )
     assert sum(map(len, expected)) > 700
-    for row, places in zip(found, expected, strict=True):
+    for row, places in zip(outputs, expected, strict=True):
         for probabilities, tokens, place in zip(
             row["probabilities"], row["pieces"], places, strict=False
         ):
@@ -616,28 +616,28 @@ def test_a_batch_of_none_has_the_axes_of_any(asked, name):
     pairs += [(answers[key][0], answers[key][-1]) for key in ("examples", "ids") if key in answers]
     assert len(pairs) == (2 if name in WITHOUT_IDS else 3)
     for one, none in pairs:
-        assert {key: values.shape[0] for key, values in none.items()} == dict.fromkeys(one, 0)
-        for key, values in none.items():
-            assert values.ndim == one[key].ndim and values.dtype == one[key].dtype
+        assert {key: array.shape[0] for key, array in none.items()} == dict.fromkeys(one, 0)
+        for key, array in none.items():
+            assert array.ndim == one[key].ndim and array.dtype == one[key].dtype
 
 
-def check_same(found, expected):
+def check_same(actual, expected):
     """Two answers of a file to the same example, which may be padded to other lengths."""
-    for key, values in expected.items():
-        again, values = np.asarray(found[key]), np.asarray(values)
-        cut = tuple(map(slice, map(min, np.shape(again), np.shape(values))))
-        if values.dtype.kind == "f":
-            near(again[cut], values[cut])
+    for key, wanted in expected.items():
+        again, wanted = np.asarray(actual[key]), np.asarray(wanted)
+        cut = tuple(map(slice, map(min, np.shape(again), np.shape(wanted))))
+        if wanted.dtype.kind == "f":
+            near(again[cut], wanted[cut])
         else:
-            assert np.array_equal(again[cut], values[cut]), key
+            assert np.array_equal(again[cut], wanted[cut]), key
 
 
 @pytest.mark.parametrize("name", KINDS.values())
 def test_examples_are_answered_as_texts_are(asked, name):
     good, bad, _ = asked[name]["answers"]["examples"]
     assert isinstance(bad, str) and "example" in bad.lower()
-    for found, expected in zip(answers_by_example([good]), rows(asked, name)[3:43], strict=True):
-        check_same(found, expected)
+    for actual, expected in zip(answers_by_example([good]), rows(asked, name)[3:43], strict=True):
+        check_same(actual, expected)
 
 
 @pytest.mark.parametrize("name", [KINDS[name] for name in MAKERS if name not in WITHOUT_IDS])
@@ -649,13 +649,13 @@ def test_ids_are_answered_as_texts_are(asked, models, name):
         near(answers["end_logits"], expected["end_logits"])
         return
     of_texts = rows(asked, name)
-    for found, number in zip(answers_by_example([answers]), FITTING, strict=True):
+    for actual, number in zip(answers_by_example([answers]), FITTING, strict=True):
         expected = of_texts[number]
-        if "tags" in found:
-            is_first = found["tags"] != b""
+        if "tags" in actual:
+            is_first = actual["tags"] != b""
             assert is_first.sum() == expected["lengths"] > 0
-            found = {key: values[is_first] for key, values in found.items()}
-        check_same(found, {key: expected[key] for key in found if key != "embeddings"})
+            actual = {key: array[is_first] for key, array in actual.items()}
+        check_same(actual, {key: expected[key] for key in actual if key != "embeddings"})
 
 
 @pytest.mark.parametrize("name", [KINDS[name] for name in MAKERS if name not in WITHOUT_IDS])
@@ -678,21 +678,21 @@ def test_ids_are_answered_alone_as_joined_by_a_server_and_rejected_where_they_ca
 def test_warm_up_requests_are_answered_by_their_own_signature(asked, name):
     answers = asked[name]["answers"]["warm-up"]
     assert not [answer for answer in answers if isinstance(answer, str)]
-    sizes = [{len(values) for values in answer.values()} for answer in answers]
+    sizes = [{len(array) for array in answer.values()} for answer in answers]
     assert sizes == [{1}, {1}, {8}]
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_tokenizers_give_the_same_ids(answered, name):
-    (found,) = answered["text/tokenizers"]["answers"][name]
+    (outputs,) = answered["text/tokenizers"]["answers"][name]
     tokens = TOKENIZERS[name].tokenize_with_offsets(tokenizers.TEXTS[name])
-    assert found["ids"].tolist() == tokens.ids.to_tensor(-1).numpy().tolist()
-    assert found["ends"].tolist() == tokens.ends.to_tensor(-1).numpy().tolist()
+    assert outputs["ids"].tolist() == tokens.ids.to_tensor(-1).numpy().tolist()
+    assert outputs["ends"].tolist() == tokens.ends.to_tensor(-1).numpy().tolist()
 
 
 def test_a_turkish_locale_changes_nothing(answered):
-    (found,) = answered["text/tokenizers"]["answers"]["wordpiece"]
-    ids = [id for id in found["ids"][2] if id >= 0]
+    (outputs,) = answered["text/tokenizers"]["answers"]["wordpiece"]
+    ids = [id for id in outputs["ids"][2] if id >= 0]
     tokens = [TOKENIZERS["wordpiece"].vocabulary.token(id) for id in ids]
     assert tokens == ["i", "##t", "i", "##t", "i", "##i"]
 
@@ -700,12 +700,12 @@ def test_a_turkish_locale_changes_nothing(answered):
 def test_only_operations_that_servers_have(asked):
     """Those of TensorFlow Serving 2.17, which later ones have, too (see the list's first lines)."""
     lines = (HERE / "serving_operations.txt").read_text().splitlines()
-    known = {line for line in lines if not line.startswith("#")}
-    assert len(known) > 1000
-    for name, found in asked.items():
-        assert len(found["operations"]) > 20
-        assert found["operations"] <= known, (name, found["operations"] - known)
-        assert not {op for op in found["operations"] if "PyFunc" in op}
+    supported = {line for line in lines if not line.startswith("#")}
+    assert len(supported) > 1000
+    for name, model in asked.items():
+        assert len(model["operations"]) > 20
+        assert model["operations"] <= supported, (name, model["operations"] - supported)
+        assert not {op for op in model["operations"] if "PyFunc" in op}
 
 
 def test_nothing_tells_where_or_by_whom_it_was_made(folder):
@@ -730,10 +730,12 @@ def test_the_models_that_the_page_is_tried_with_give_what_exports_give(folder):
     kinds = {"fill": "fill-mask", "names": "tagger", "questions": "question-answering"}
     for name, (inputs, outputs) in page_signatures().items():
         version = folder / kinds.get(name, name) / "1"
-        found = parse_saved_model(str(version)).meta_graphs[0].signature_def["serving_default"]
-        assert set(found.inputs) == {spec.name for spec in inputs}, name
+        signature_def = (
+            parse_saved_model(str(version)).meta_graphs[0].signature_def["serving_default"]
+        )
+        assert set(signature_def.inputs) == {spec.name for spec in inputs}, name
         for output, spec in outputs.items():
-            real = found.outputs[output]
+            real = signature_def.outputs[output]
             assert (real.dtype, len(real.tensor_shape.dim)) == (
                 spec.dtype.as_datatype_enum,
                 spec.shape.rank,
@@ -743,11 +745,11 @@ def test_the_models_that_the_page_is_tried_with_give_what_exports_give(folder):
 @pytest.mark.parametrize("name", KINDS.values())
 def test_what_holds_of_every_answer_holds_of_texts_that_hypothesis_makes(asked, drawn, name):
     answers = asked[name]["answers"]
-    for (request, place), found, answer in zip(
+    for (request, place), outputs, answer in zip(
         drawn[name], answers["drawn"], answers["drawn alone"], strict=True
     ):
-        check(request, found)
-        check_alone(answer, found, place)
+        check(request, outputs)
+        check_alone(answer, outputs, place)
 
 
 @pytest.mark.parametrize("name", ["classifier", "tagger"])

@@ -11,7 +11,7 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -62,9 +62,9 @@ def test_equals_transformers(task, folder, tokenizer):
             logits = model.eval()(**inputs).logits
         places = inputs["input_ids"][0] == theirs.mask_token_id
         expected = torch.softmax(logits[0, places].double(), dim=-1).numpy()
-        found = fill_mask(model=task, text=text, top_k=len(tokenizer))
-        assert len(found) == len(expected) == text.count("[MASK]")
-        for candidates, row in zip(found, expected, strict=True):
+        predictions = fill_mask(model=task, text=text, top_k=len(tokenizer))
+        assert len(predictions) == len(expected) == text.count("[MASK]")
+        for candidates, row in zip(predictions, expected, strict=True):
             for token, probability in candidates:
                 assert abs(probability - row[theirs.convert_tokens_to_ids(token)]) < 1e-5
 
@@ -96,10 +96,10 @@ def test_an_export_gives_the_encoder_no_rows_without_a_mask(task, monkeypatch):
     try:
         signature = task.signatures(max_length=8)["serving_default"]
         texts = ["cat " * 500, "cat " * 100 + "[MASK] dog [MASK]" + " cat" * 100, "", "a [MASK]"]
-        found = signature.function(tf.constant(texts))
+        outputs = signature.function(tf.constant(texts))
     finally:
         tf.config.run_functions_eagerly(False)
-    assert found["lengths"].numpy().tolist() == [0, 2, 0, 1]
+    assert outputs["lengths"].numpy().tolist() == [0, 2, 0, 1]
     assert 0 < sum(rows) <= 4
     answer = tf.function(signature.function, input_signature=signature.inputs, autograph=False)
     assert answer(tf.constant(["cat " * 50, ""]))["lengths"].numpy().tolist() == [0, 0]
@@ -126,9 +126,9 @@ def test_a_pretrained_model_answers_as_its_masked_lm_head_does(tokenizer, task, 
     run.mkdir()
     save_folder(pretrainer, tokenizer, run / "model")
     (expected,) = fill_mask(model=task, text=TEXTS[0])
-    (found,) = fill_mask(model=run, text=TEXTS[0])
-    assert [token for token, _ in found] == [token for token, _ in expected]
-    np.testing.assert_allclose(*([p for _, p in x] for x in (found, expected)), atol=1e-5)
+    (candidates,) = fill_mask(model=run, text=TEXTS[0])
+    assert [token for token, _ in candidates] == [token for token, _ in expected]
+    np.testing.assert_allclose(*([p for _, p in x] for x in (candidates, expected)), atol=1e-5)
 
 
 @pytest.mark.parametrize("model_type", ["bert", "roberta"])
@@ -169,7 +169,7 @@ def test_learns_and_ignores_weights_of_zero(tokenizer):
     ],
 )
 def test_rejects_invalid_texts(text, options, sentence, task):
-    with says(sentence):
+    with raises_input_error(sentence):
         fill_mask(model=task, text=text, **options)
 
 
@@ -178,7 +178,7 @@ def test_answers_that_are_no_numbers_are_a_sentence(tokenizer):
     for weight in task.weights:
         if "float" in weight.dtype:
             weight.assign(np.full(weight.shape, 3e38))
-    with says("its weights are too large to compute with"):
+    with raises_input_error("its weights are too large to compute with"):
         fill_mask(model=task, text="[MASK]")
 
 
@@ -187,14 +187,14 @@ def test_rejects_a_model_without_the_head(tokenizer, tmp_path):
 
     encoder = make(FillMask, tokenizer).encoder
     Classifier(encoder, tokenizer, labels=["a", "b"]).save(tmp_path / "spam")
-    with says("of the task classifier, which has no masked-LM head"):
+    with raises_input_error("of the task classifier, which has no masked-LM head"):
         fill_mask(model=tmp_path / "spam", text="[MASK]")
 
 
 def test_a_causal_lm_fills_no_mask(tokenizer, tmp_path):
     """At a [MASK] its head predicts what comes after it."""
     make(CausalLM, tokenizer, is_decoder=True).save(tmp_path / "model")
-    with says("a causal LM, which ... cannot fill [MASK]"):
+    with raises_input_error("a causal LM, which ... cannot fill [MASK]"):
         fill_mask(model=tmp_path / "model", text="[MASK]")
 
 

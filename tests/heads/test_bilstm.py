@@ -49,13 +49,13 @@ def test_reads_both_ways_and_passes_over_padding(layers):
     for weight in layer.weights:  # new biases are zeros and ones
         weight.assign(weight + RNG.normal(size=weight.shape) * 0.3)
     weights = [np.asarray(weight.value, "float64") for weight in layer.weights]
-    found = np.asarray(layer(HIDDEN, INPUT_MASK))
+    outputs = np.asarray(layer(HIDDEN, INPUT_MASK))
     for row, length in enumerate(INPUT_MASK.sum(1)):
         x = HIDDEN[row, :length].astype("float64")
         for number in range(layers):
             forward, backward = weights[6 * number :][:3], weights[6 * number + 3 :][:3]
             x = np.concatenate([lstm(x, forward), lstm(x[::-1], backward)[::-1]], axis=-1)
-        np.testing.assert_allclose(found[row, :length], x, atol=1e-5)
+        np.testing.assert_allclose(outputs[row, :length], x, atol=1e-5)
 
 
 def test_its_mask_is_not_tied_to_what_it_gives():

@@ -96,8 +96,8 @@ def test_the_transform_is_a_dense_layer_gelu_and_a_layer_norm(tmp_path):
     layer.layer_norm.beta.assign(beta)
     expected = transformed(layer, x) * gamma + beta
     for training in (False, True):
-        found = np.asarray(layer(x, training=training))
-        np.testing.assert_allclose(found, expected, atol=2e-5)
+        outputs = np.asarray(layer(x, training=training))
+        np.testing.assert_allclose(outputs, expected, atol=2e-5)
     with pytest.raises(ValueError, match="hidden_act.*'swish'"):
         make_transform("swish")
 

@@ -41,7 +41,7 @@ def test_these_are_all():
 @pytest.mark.parametrize("pooling", NAMES)
 @pytest.mark.parametrize("dtype", ["int32", "bool", "float32"])
 def test_is_what_its_name_says(pooling, dtype):
-    found = pooled(
+    vectors = pooled(
         encoded(keras.ops.convert_to_tensor(HIDDEN), pooling),
         keras.ops.convert_to_tensor(MASK.astype(dtype)),
         pooling=pooling,
@@ -51,7 +51,7 @@ def test_is_what_its_name_says(pooling, dtype):
         np.concatenate([PARTS[name](row, mask > 0) for name in NAMES[pooling]])
         for row, mask in zip(HIDDEN, MASK, strict=True)
     ]
-    np.testing.assert_allclose(np.asarray(found), expected, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(vectors), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("pooling", NAMES)
@@ -59,9 +59,9 @@ def test_the_transform_is_for_the_first_token_alone(pooling):
     hidden = keras.ops.convert_to_tensor(HIDDEN)
     options = {"mask": keras.ops.convert_to_tensor(MASK), "pooling": pooling}
     plain = np.asarray(pooled(encoded(hidden, pooling), transform=None, **options))
-    found = np.asarray(pooled(encoded(hidden, pooling), transform=lambda x: 10 * x, **options))
+    vectors = np.asarray(pooled(encoded(hidden, pooling), transform=lambda x: 10 * x, **options))
     factors = np.concatenate([np.full(3, 10 if name == "cls" else 1) for name in NAMES[pooling]])
-    np.testing.assert_allclose(found, plain * factors, rtol=1e-6)
+    np.testing.assert_allclose(vectors, plain * factors, rtol=1e-6)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last", "max", "last+max+mean"])
@@ -69,8 +69,8 @@ def test_a_row_without_a_token_has_zeros(pooling):
     hidden = keras.ops.convert_to_tensor(HIDDEN)
     mask = keras.ops.convert_to_tensor(MASK * np.array([[1], [0], [1], [1]], "int32"))
     options = {"pooling": pooling, "transform": None}
-    found = np.asarray(pooled(encoded(hidden, pooling), mask, **options))
-    assert not found[1].any() and found[[0, 2, 3]].any()
+    vectors = np.asarray(pooled(encoded(hidden, pooling), mask, **options))
+    assert not vectors[1].any() and vectors[[0, 2, 3]].any()
 
 
 @pytest.mark.parametrize("pooling", NAMES)
@@ -79,11 +79,11 @@ def test_padding_does_not_count(pooling):
     rubbish = np.where(MASK[..., None] > 0, HIDDEN, 1e6).astype("float32")
     rubbish[1, 0] = HIDDEN[1, 0]  # the first token, whatever the mask says of it
     options = {"mask": keras.ops.convert_to_tensor(MASK), "pooling": pooling, "transform": None}
-    found, expected = (
+    vectors, expected = (
         np.asarray(pooled(encoded(keras.ops.convert_to_tensor(hidden), pooling), **options))
         for hidden in (rubbish, HIDDEN)
     )
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(vectors, expected)
 
 
 def test_a_mean_in_half_precision_is_summed_in_single():
@@ -92,9 +92,9 @@ def test_a_mean_in_half_precision_is_summed_in_single():
     hidden[:, ::2] = 1.5
     x = keras.ops.cast(keras.ops.convert_to_tensor(hidden), "bfloat16")
     mask = keras.ops.ones((1, 600), "int32")
-    found = pooled({"sequence_output": x}, mask, pooling="mean", transform=None)
-    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
-    np.testing.assert_array_equal(np.asarray(keras.ops.cast(found, "float32")), [[1.25, 1.25]])
+    vectors = pooled({"sequence_output": x}, mask, pooling="mean", transform=None)
+    assert keras.backend.standardize_dtype(vectors.dtype) == "bfloat16"
+    np.testing.assert_array_equal(np.asarray(keras.ops.cast(vectors, "float32")), [[1.25, 1.25]])
 
 
 @pytest.mark.parametrize(

@@ -50,24 +50,24 @@ def by_hand(layer, words, first, last):
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_every_span_is_what_a_loop_makes_of_its_words(representation):
     layer = make(representation, name="span")
-    found = np.asarray(layer(WORDS))
-    assert found.shape == (B, W, L, UNITS * (3 if layer.concatenates else 1))
+    vectors = np.asarray(layer(WORDS))
+    assert vectors.shape == (B, W, L, UNITS * (3 if layer.concatenates else 1))
     for row in range(B):
         for first in range(W):
             for width in range(min(L, W - first)):
                 expected = by_hand(layer, WORDS[row], first, first + width)
-                np.testing.assert_allclose(found[row, first, width], expected, atol=1e-5)
+                np.testing.assert_allclose(vectors[row, first, width], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_given_spans_may_be_longer_than_the_most_words(representation):
     layer = make(representation, name="span")
     firsts, lasts = np.array([[0, 3], [1, 5]], "int32"), np.array([[5, 3], [5, 5]], "int32")
-    found = np.asarray(layer(WORDS, firsts, lasts))
+    vectors = np.asarray(layer(WORDS, firsts, lasts))
     for row in range(B):
         for n in range(2):
             expected = by_hand(layer, WORDS[row], firsts[row, n], lasts[row, n])
-            np.testing.assert_allclose(found[row, n], expected, atol=1e-5)
+            np.testing.assert_allclose(vectors[row, n], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
@@ -88,8 +88,8 @@ def test_scores_far_apart_do_not_spoil_other_spans():
     layer.score.kernel.assign(np.ones((D, 1)))
     words = WORDS.copy()
     words[:, 0] = 60.0  # e^300 beside e^1
-    found = np.asarray(layer(words))
-    np.testing.assert_allclose(found[0, 1, 2], by_hand(layer, words[0], 1, 3), atol=1e-5)
+    vectors = np.asarray(layer(words))
+    np.testing.assert_allclose(vectors[0, 1, 2], by_hand(layer, words[0], 1, 3), atol=1e-5)
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS[1:])
@@ -123,16 +123,16 @@ def test_rejects_another_representation():
 def test_a_word_is_the_mean_of_its_tokens_or_its_last():
     hidden = RNG.normal(size=(2, 5, 3)).astype("float32")
     starts, ends = np.array([[1, 2, 0], [1, 1, 4]]), np.array([[2, 5, 0], [1, 4, 5]])
-    found = np.asarray(WordMeans()(hidden, starts, ends))
+    vectors = np.asarray(WordMeans()(hidden, starts, ends))
     none = np.zeros(3)
     expected = [
         [hidden[0, 1], hidden[0, 2:5].mean(0), none],
         [none, hidden[1, 1:4].mean(0), hidden[1, 4]],
     ]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    found = np.asarray(WordMeans(last=True)(hidden, starts, ends))
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    vectors = np.asarray(WordMeans(last=True)(hidden, starts, ends))
     expected = [[hidden[0, 1], hidden[0, 4], none], [none, hidden[1, 3], hidden[1, 4]]]
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(vectors, expected)
     layer = WordMeans.from_config(WordMeans(last=True).get_config())
     assert layer.last
     symbols = [keras.KerasTensor((None, None, 3)), *[keras.KerasTensor((None, None), "int32")] * 2]

@@ -100,10 +100,10 @@ def _handler(hub):
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             token = self.headers.get("Authorization", "").removeprefix("Bearer ")
             for pattern, route in routes:
-                found = re.fullmatch(pattern, path)
-                if found:
-                    trouble = _trouble(hub, found.groupdict(), token, writes=routes is _POST)
-                    return self._send(*(trouble or route(hub, body, **found.groupdict())))
+                match = re.fullmatch(pattern, path)
+                if match:
+                    trouble = _trouble(hub, match.groupdict(), token, writes=routes is _POST)
+                    return self._send(*(trouble or route(hub, body, **match.groupdict())))
             self._send(404, b"no such route")
 
         def _send(self, status, content=b"", headers=None):
@@ -123,8 +123,8 @@ def _handler(hub):
     return Handler
 
 
-def _trouble(hub, found, token, *, writes):
-    repo = found.get("repo")
+def _trouble(hub, fields, token, *, writes):
+    repo = fields.get("repo")
     if writes and token != "hf_known":
         return 401, {"error": "who are you?"}
     if repo is None:
@@ -133,7 +133,7 @@ def _trouble(hub, found, token, *, writes):
         return 404, {"error": "not found"}, {"X-Error-Code": "RepoNotFound"}
     if repo in hub.gated and token != "hf_known":
         return 403, {"error": "gated"}, {"X-Error-Code": "GatedRepo"}
-    if "revision" in found and hub.files(repo, found["revision"]) is None:
+    if "revision" in fields and hub.files(repo, fields["revision"]) is None:
         return 404, {"error": "no revision"}, {"X-Error-Code": "RevisionNotFound"}
     return None
 

@@ -18,7 +18,7 @@ from keras_bert.checkpoints.model_card import model_card, write_card
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.tasks import task_class
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import torch
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -65,13 +65,13 @@ def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
     text = (model / "README.md").read_text()
     blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
     assert len(blocks) == 2
-    found = {}
+    namespace = {}
     for block in blocks:
         lines = [line for line in block.splitlines() if '"FILE"' not in line]
         code = "\n".join(lines).replace("hf://owner/name", str(model))
-        exec(code.replace("owner/name", str(model)), found)
-    ours = found["encoder"].embeddings.token_embedding.embeddings.numpy()
-    theirs = found["model"].get_input_embeddings().weight.detach().numpy()
+        exec(code.replace("owner/name", str(model)), namespace)
+    ours = namespace["encoder"].embeddings.token_embedding.embeddings.numpy()
+    theirs = namespace["model"].get_input_embeddings().weight.detach().numpy()
     np.testing.assert_array_equal(ours, theirs)
 
 
@@ -94,8 +94,8 @@ def test_a_card_for_every_architecture_has_three_blocks():
         ("BertForMaskedLM", "fill-mask"),
         ("RobertaModel", None),
     ]:
-        values = {"architectures": [architecture], "keras_bert": {"task": kind}}
-        text = model_card({**SIZES, **values})
+        config = {"architectures": [architecture], "keras_bert": {"task": kind}}
+        text = model_card({**SIZES, **config})
         assert text.count("```python") + text.count("```bash") == 3 and "| steps" not in text
         assert ("sentence_transformers" in text) == (kind is None)
         assert kind is None or task_class(kind)
@@ -133,14 +133,14 @@ def test_a_card_shows_what_labels_and_files_are_called_and_obeys_none_of_it():
         "a*b* _c_ d_e `f` ~g~ &amp; \\",
         "\u202eoff\u2066",
     ]
-    values = {
+    config = {
         "architectures": ["BertForSequenceClassification"],
         "id2label": {str(i): label for i, label in enumerate(labels)},
         "keras_bert": {"task": "classifier", "version": "1<b>"},
     }
     named = "/home/me/<img src=x>\x1b[2J`|.tsv"
     settings = {**SETTINGS, "train": named, "dev": named, "model": named}
-    card = model_card(values, settings=settings, metrics=METRICS)
+    card = model_card(config, settings=settings, metrics=METRICS)
     assert not any(unicodedata.category(c) in ("Cc", "Cf") for c in card if c != "\n")
     assert "<" not in card
     (row,) = (line for line in card.splitlines() if line.startswith("| labels"))
@@ -179,20 +179,20 @@ def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, cap
     kb.push(model=str(folder), to="me/spam", revision="v2", message="again")
     assert set(hub.repos["me/spam"]) == {"main", "v2"}
     (folder / "README.md").write_text("---\na: [\n---\n")
-    with says("this is no YAML. Fix the model's README.md"):
+    with raises_input_error("this is no YAML. Fix the model's README.md"):
         kb.push(model=str(folder), to="me/spam")
 
 
 @pytest.mark.slow
 def test_a_push_that_is_rejected_says_what_to_do(hub, model, monkeypatch):
-    with says("denied the upload to me/spam. Log in with `hf auth"):
+    with raises_input_error("denied the upload to me/spam. Log in with `hf auth"):
         kb.push(model=str(model), to="me/spam")
-    with says("Invalid name of a hub model"):
+    with raises_input_error("Invalid name of a hub model"):
         kb.push(model=str(model), to="spam")
-    with says("no model folder"):
+    with raises_input_error("no model folder"):
         kb.push(model=str(model / "none"), to="me/spam")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with says("cannot be reached. Run the same command again"):
+    with raises_input_error("cannot be reached. Run the same command again"):
         kb.push(model=str(model), to="me/spam")
     assert not hub.repos
 
@@ -206,7 +206,7 @@ def test_a_push_of_weights_of_torch_is_rejected(hub, model, tmp_path):
         {name: torch.tensor(tensor) for name, tensor in tensors.items()},
         other / "pytorch_model.bin",
     )
-    with says("another form than model.safetensors, which is the only"):
+    with raises_input_error("another form than model.safetensors, which is the only"):
         kb.push(model=str(other), to="me/spam")  # its config and tokenizer went alone
     assert not hub.repos
 
@@ -216,7 +216,7 @@ def test_private_is_private_or_rejected(hub, model, monkeypatch):
     """To a public repository it was published all the same."""
     monkeypatch.setenv("HF_TOKEN", "hf_known")
     hub.repos["me/public"] = {"main": {}}
-    with says("me/public exists and is public, so nothing was"):
+    with raises_input_error("me/public exists and is public, so nothing was"):
         kb.push(model=str(model), to="me/public", private=True)
     assert hub.repos["me/public"] == {"main": {}}
     assert not any(path.startswith("/upload") for _, path in hub.requests)
@@ -232,7 +232,7 @@ def test_a_link_out_of_the_folder_is_not_followed(hub, model, tmp_path, monkeypa
     folder = shutil.copytree(model, tmp_path / "model")
     secret = shutil.move(folder / name, tmp_path / "secret")
     (folder / name).symlink_to(secret)
-    with says(f"{name} is a link to {secret}, outside the model folder"):
+    with raises_input_error(f"{name} is a link to {secret}, outside the model folder"):
         kb.push(model=str(folder), to="me/spam")
     assert not hub.repos
     (folder / name).unlink()

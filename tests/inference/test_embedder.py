@@ -28,8 +28,8 @@ def states(encoder, tokenizer):
             "input_mask": np.ones_like(row),
             "segment_ids": np.zeros_like(row),
         }
-        found = encoder(inputs, outputs=("hidden_states",))
-        return [np.asarray(state)[0] for state in found["hidden_states"]]
+        outputs = encoder(inputs, outputs=("hidden_states",))
+        return [np.asarray(state)[0] for state in outputs["hidden_states"]]
 
     return run
 
@@ -50,9 +50,9 @@ DEFINITIONS = {
 @pytest.mark.usefixtures("eager")
 def test_tokens_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokenizer, states, texts):
     embed_texts = embedder(layers=layers, tokens="subwords", batch_size=3)
-    found = list(embed_texts(given_texts(texts)))
-    assert [one.text for one in found] == texts
-    for one in found:
+    embeddings = list(embed_texts(given_texts(texts)))
+    assert [one.text for one in embeddings] == texts
+    for one in embeddings:
         ids = tokenizer.tokenize([one.text])[0].numpy()
         if len(ids) > 38:
             continue  # several windows: below
@@ -68,20 +68,20 @@ def test_every_token_of_a_long_text_has_the_vector_of_its_window_with_most_conte
     embedder, tokenizer, states
 ):
     text = "words bank " * 30
-    (found,) = embedder(layers="last", tokens="subwords", batch_size=3)(given_texts([text]))
+    (embedding,) = embedder(layers="last", tokens="subwords", batch_size=3)(given_texts([text]))
     ids = tokenizer.tokenize([text])[0].numpy()
-    assert len(found.vectors) == len(ids) == 180
+    assert len(embedding.vectors) == len(ids) == 180
     ends = []
     for _, first, size, keep_first, keep_last in zip(*windows_of([180], room=38), strict=True):
         last = first + size
         state = states(tuple(ids[first:last]))[-1]
-        kept = state[1:-1][keep_first - first : keep_last - first]
-        np.testing.assert_allclose(found.vectors[keep_first:keep_last], kept, atol=2e-5)
+        core = state[1:-1][keep_first - first : keep_last - first]
+        np.testing.assert_allclose(embedding.vectors[keep_first:keep_last], core, atol=2e-5)
         ends.append(state[[0, -1]])
     cls, sep = np.mean(ends, axis=0)
-    np.testing.assert_allclose(found.cls, cls, atol=2e-5)
-    mean = (found.vectors.sum(axis=0) + cls + sep) / 182
-    np.testing.assert_allclose(found.mean, mean, atol=2e-5)
+    np.testing.assert_allclose(embedding.cls, cls, atol=2e-5)
+    mean = (embedding.vectors.sum(axis=0) + cls + sep) / 182
+    np.testing.assert_allclose(embedding.mean, mean, atol=2e-5)
 
 
 @pytest.mark.usefixtures("eager")
@@ -110,9 +110,9 @@ def test_words_are_the_mean_or_the_first_of_their_tokens(embedder, tokenizer, te
 @pytest.mark.usefixtures("eager")
 def test_words_are_where_their_offsets_say(embedder):
     text = "  Ünïcödé, naïve 好bank!"
-    (found,) = embedder()(given_texts([text]))
-    assert found.tokens == ["Ünïcödé", ",", "naïve", "好", "bank", "!"]
-    assert found.starts.tolist() == [2, 9, 11, 17, 18, 22]
+    (embedding,) = embedder()(given_texts([text]))
+    assert embedding.tokens == ["Ünïcödé", ",", "naïve", "好", "bank", "!"]
+    assert embedding.starts.tolist() == [2, 9, 11, 17, 18, 22]
 
 
 @pytest.mark.usefixtures("eager")
@@ -191,33 +191,33 @@ LENGTHS = [0, 1, 9, 10, 11, 12, 19, 20, 21, 37, 400, 3]
 
 @pytest.mark.parametrize("room", [1, 2, 3, 10, 25])
 def test_every_token_is_kept_once_and_in_order(room):
-    found = windows_of(LENGTHS, room=room)
+    windows = windows_of(LENGTHS, room=room)
     for text, length in enumerate(LENGTHS):
-        own = [window for window in zip(*found, strict=True) if window[0] == text]
-        kept = [token for _, _, _, start, end in own for token in range(start, end)]
-        assert kept == list(range(length))
-        for _, first, size, keep_first, keep_last in own:
+        text_windows = [window for window in zip(*windows, strict=True) if window[0] == text]
+        tokens = [token for _, _, _, start, end in text_windows for token in range(start, end)]
+        assert tokens == list(range(length))
+        for _, first, size, keep_first, keep_last in text_windows:
             assert first <= keep_first <= keep_last <= first + size
             assert size <= room
-    assert (np.diff(found.sequence) >= 0).all()
+    assert (np.diff(windows.sequence) >= 0).all()
 
 
 def test_what_fits_is_one_window():
-    found = windows_of([0, 4, 10], room=10)
-    assert found.sequence.tolist() == [0, 1, 2]
-    assert found.sizes.tolist() == found.core_ends.tolist() == [0, 4, 10]
+    windows = windows_of([0, 4, 10], room=10)
+    assert windows.sequence.tolist() == [0, 1, 2]
+    assert windows.sizes.tolist() == windows.core_ends.tolist() == [0, 4, 10]
 
 
 @pytest.mark.parametrize("room", [16, 30, 510])
 @pytest.mark.parametrize("length", [517, 1024, 5000])
 def test_every_token_sees_an_eighth_of_a_window_on_either_side(room, length):
-    found = windows_of([length], room=room)
-    for _, first, size, keep_first, keep_last in zip(*found, strict=True):
+    windows = windows_of([length], room=room)
+    for _, first, size, keep_first, keep_last in zip(*windows, strict=True):
         assert first == 0 or keep_first - first >= room // 8
         assert first + size == length or first + size - keep_last >= room // 8
 
 
 def test_full_windows_and_not_many_more_than_needed():
-    found = windows_of([5000], room=100)
-    assert (found.sizes == 100).all()
-    assert len(found.sequence) <= 5000 / 75 + 1
+    windows = windows_of([5000], room=100)
+    assert (windows.sizes == 100).all()
+    assert len(windows.sequence) <= 5000 / 75 + 1

@@ -15,7 +15,7 @@ from keras_bert.inference import embed_to_file as module
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.embed_to_file import ParquetFile, embed_to_file
 from tests.kill_points import kill_at_every_call
-from tests.messages import says
+from tests.messages import raises_input_error
 
 WIDTH = 3
 SETTINGS = {"layers": "last", "width": WIDTH}
@@ -141,7 +141,9 @@ def test_a_broken_run_leaves_nothing(model_folder, tmp_path):
         embed_to_file(model=model_folder, data=data, output=output)
     with pytest.raises(InputError, match=r"vectors\.csv should end in \.parquet\."):
         embed_to_file(model=model_folder, data=data, output=output.with_suffix(".csv"))
-    with says("NumPy archives (.npz) were removed: give `output` a name that ends in .parquet."):
+    with raises_input_error(
+        "NumPy archives (.npz) were removed: give `output` a name that ends in .parquet."
+    ):
         embed_to_file(model=model_folder, data=data, output=output.with_suffix(".npz"))
     assert list(output.parent.iterdir()) == []
 
@@ -196,7 +198,9 @@ def test_the_bar_counts_every_line(text, lines, tmp_path):
 
 
 def test_what_was_called_text_is_called_data(tmp_path, capsys):
-    with says("`text` was removed. Use `data`: it takes a file, and in Python also a list"):
+    with raises_input_error(
+        "`text` was removed. Use `data`: it takes a file, and in Python also a list"
+    ):
         embed_to_file(model="folder", text="texts.txt", output=tmp_path / "v.parquet")
     arguments = ["embed", "--model", "folder", "--output", str(tmp_path / "v.parquet")]
     assert main(arguments) == 2

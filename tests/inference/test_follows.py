@@ -41,9 +41,9 @@ def folder(task, tmp_path_factory):
 def test_the_next_sentence_head_is_that_of_transformers(task, folder):
     model = transformers.BertForPreTraining.from_pretrained(folder).eval()
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
-    found = kb.follows(model=folder, **PAIRS)
-    assert [each[:2] for each in found] == list(zip(*PAIRS.values(), strict=True))
-    for text_a, text_b, probability in found:
+    pairs = kb.follows(model=folder, **PAIRS)
+    assert [pair[:2] for pair in pairs] == list(zip(*PAIRS.values(), strict=True))
+    for text_a, text_b, probability in pairs:
         inputs = theirs(
             text_a, text_b, truncation="longest_first", max_length=40, return_tensors="pt"
         )
@@ -69,8 +69,8 @@ def test_the_command_follows(folder, task, capsys):
     command = ["follows", "--model", str(folder), "--text-a", "the bank", "--text-b"]
     assert main([*command, "of the river"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (found,) = kb.follows(model=task, text_a="the bank", text_b="of the river")
-    assert lines[0].split(maxsplit=1) == [f"{found.probability:.4f}", "the bank | of the river"]
+    (pair,) = kb.follows(model=task, text_a="the bank", text_b="of the river")
+    assert lines[0].split(maxsplit=1) == [f"{pair.probability:.4f}", "the bank | of the river"]
     assert lines[1].startswith("Next: keras-bert finetune --task pair-classifier")
     assert main([*command, "a", "b"]) == 2
     expected = "--text-a and --text-b must have the same length. Received: 1 and 2."
@@ -126,7 +126,7 @@ def expected_probabilities(task, text):
         [np.asarray(x, np.float64) for x in (dense.kernel, dense.bias, norm.gamma, norm.beta)]
         for dense, norm in zip(head.dense_layers, head.layer_norms, strict=True)
     ]
-    found = []
+    probabilities = []
     for place, id in enumerate(ids):
         if id != vocabulary.mask_id:
             continue
@@ -142,17 +142,17 @@ def expected_probabilities(task, text):
             x = x * (1 + erf(x / np.sqrt(2))) / 2
             x = (x - x.mean()) / np.sqrt(x.var() + 1e-12) * gamma + beta
         table = np.asarray(head.token_embedding.embeddings, np.float64)
-        found.append(softmax(table @ x + np.asarray(head.bias, np.float64)))
-    return np.array(found)
+        probabilities.append(softmax(table @ x + np.asarray(head.bias, np.float64)))
+    return np.array(probabilities)
 
 
 def test_the_span_boundary_head_is_its_equations(span_task, tokenizer):
     vocabulary = tokenizer.vocabulary
     for text in (TEXTS[0], TEXTS[1], TEXTS[2], TEXTS[4]):
         expected = expected_probabilities(span_task, text)
-        found = kb.fill_mask(model=span_task, text=text, head="span-boundary", top_k=1000)
-        assert len(found) == len(expected) == text.count("[MASK]")
-        for candidates, row in zip(found, expected, strict=True):
+        predictions = kb.fill_mask(model=span_task, text=text, head="span-boundary", top_k=1000)
+        assert len(predictions) == len(expected) == text.count("[MASK]")
+        for candidates, row in zip(predictions, expected, strict=True):
             for token, probability in candidates:
                 assert probability == pytest.approx(row[vocabulary.id(token)], abs=1e-4)
     by_mask = kb.fill_mask(model=span_task, text=TEXTS[0])
@@ -163,17 +163,17 @@ def test_an_exported_span_boundary_head_answers_as_python_does(span_task, tmp_pa
     span_task.save(tmp_path / "model")
     version = export(model=tmp_path / "model", output=tmp_path / "served")
     signatures = tf.saved_model.load(str(version)).signatures
-    found = signatures["span_boundary"](text=tf.constant(TEXTS))
-    assert found["lengths"].numpy().tolist() == [text.count("[MASK]") for text in TEXTS]
+    outputs = signatures["span_boundary"](text=tf.constant(TEXTS))
+    assert outputs["lengths"].numpy().tolist() == [text.count("[MASK]") for text in TEXTS]
     for row, text in enumerate(TEXTS):
         if "[MASK]" not in text:
             continue
         expected = kb.fill_mask(model=span_task, text=text, head="span-boundary")
         for number, candidates in enumerate(expected):
-            names = [name.decode() for name in found["pieces"][row, number].numpy()]
+            names = [name.decode() for name in outputs["pieces"][row, number].numpy()]
             assert names == [token for token, _ in candidates]
             np.testing.assert_allclose(
-                found["probabilities"][row, number], [p for _, p in candidates], atol=1e-5
+                outputs["probabilities"][row, number], [p for _, p in candidates], atol=1e-5
             )
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"A span may have at most 4 \[MASK\]"):
         signatures["span_boundary"](text=tf.constant(["[MASK]" * 5]))

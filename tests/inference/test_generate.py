@@ -158,11 +158,11 @@ def expected_texts(logits_of, prompts):
 
 @pytest.mark.parametrize("by", [by_task, pytest.param(by_transformers, marks=pytest.mark.peers)])
 def test_greedy_tokens_and_probabilities_are_those_of_plain_calls(task, by, tmp_path):
-    found = generate(model=task, prompt=PROMPTS, max_tokens=MAX_TOKENS)
+    generated = generate(model=task, prompt=PROMPTS, max_tokens=MAX_TOKENS)
     probabilities = log_probability(model=task, text=PROMPTS)
     expected = expected_texts(by(task, tmp_path / "model"), PROMPTS)
     for prompt, one, whole, (ids, nats, of_prompt, logits) in zip(
-        PROMPTS, found, probabilities, expected, strict=True
+        PROMPTS, generated, probabilities, expected, strict=True
     ):
         ended = ids[-1] == VOCABULARY.sep_id
         text = VOCABULARY.join([*ids_of(prompt), *ids[: len(ids) - ended]])
@@ -188,9 +188,9 @@ def test_greedy_tokens_and_probabilities_are_those_of_plain_calls(task, by, tmp_
 )
 def test_with_xla_the_texts_are_the_same(task, options):
     given = {"model": task, "prompt": PROMPTS, "max_tokens": 12, **options}
-    found, expected = generate(**given, jit_compile=True), generate(**given)
-    assert [each.text for each in found] == [each.text for each in expected]
-    for one, other in zip(found, expected, strict=True):
+    generated, expected = generate(**given, jit_compile=True), generate(**given)
+    assert [text.text for text in generated] == [text.text for text in expected]
+    for one, other in zip(generated, expected, strict=True):
         assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
 
@@ -217,9 +217,9 @@ def test_an_encoder_without_its_own_prefill_and_positions_generates():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kind, "initial_cache", lambda self, n, _: tf.zeros([n, 24]))
         patch.setattr(kind, "step", step)
-        found = generate(model=task, prompt=PROMPTS, max_tokens=30)
+        generated = generate(model=task, prompt=PROMPTS, max_tokens=30)
         before = log_probability(model=task, text=[prompt for prompt in PROMPTS])
-        for prompt, one, first in zip(PROMPTS, found, before, strict=True):
+        for prompt, one, first in zip(PROMPTS, generated, before, strict=True):
             assert one.text and "[SEP]" not in one.text
             (whole,) = log_probability(model=task, text=prompt + one.text)
             if whole.tokens - first.tokens == 30:  # else there is [SEP], too
@@ -270,9 +270,9 @@ def test_tokens_are_drawn_with_the_probabilities_of_transformers(gpt, options):
     sampling = Sampling.of(draws, max_tokens=2, **options)
     choose = tf.function(lambda: generator._choose(None, sampling, number=5), autograph=False)
     tokens, nats = choose()
-    found = np.bincount(tokens, minlength=len(expected)) / draws
-    np.testing.assert_allclose(found, expected, atol=0.015)
-    assert not found[expected == 0].any()
+    frequencies = np.bincount(tokens, minlength=len(expected)) / draws
+    np.testing.assert_allclose(frequencies, expected, atol=0.015)
+    assert not frequencies[expected == 0].any()
     of_all = torch.log_softmax(torch.tensor(logits.numpy()[0]), dim=-1).numpy()
     np.testing.assert_allclose(nats, of_all[tokens.numpy()], atol=1e-5)
 
@@ -280,7 +280,7 @@ def test_tokens_are_drawn_with_the_probabilities_of_transformers(gpt, options):
 def test_the_lowest_temperature_is_greedy_and_the_largest_seed_draws(gpt):
     greedy = generate(model=gpt, prompt=PROMPTS, max_tokens=6)
     coldest = generate(model=gpt, prompt=PROMPTS, max_tokens=6, temperature=2e-38)
-    assert [each.text for each in coldest] == [each.text for each in greedy]
+    assert [text.text for text in coldest] == [text.text for text in greedy]
     drawn = generate(model=gpt, prompt=PROMPTS, max_tokens=6, top_p=0.9, seed=2**32 - 1)
     alone = generate(model=gpt, prompt=PROMPTS[0], max_tokens=6, top_p=0.9, seed=2**32 - 1)
     assert drawn[0].text == alone[0].text
@@ -291,8 +291,8 @@ def test_the_lowest_temperature_is_greedy_and_the_largest_seed_draws(gpt):
 def test_a_text_appears_as_it_is_generated(gpt):
     (expected,) = generate(model=gpt, prompt="the plan", max_tokens=20)
     shown = []
-    (found,) = generate(model=gpt, prompt="the plan", max_tokens=20, on_text=shown.append)
-    assert found == expected and "".join(shown) == expected.text
+    (generated,) = generate(model=gpt, prompt="the plan", max_tokens=20, on_text=shown.append)
+    assert generated == expected and "".join(shown) == expected.text
     assert len(shown) > 1 or len(expected.text.split()) < 9
 
 
@@ -300,26 +300,26 @@ def test_a_text_appears_as_it_is_generated(gpt):
 def test_the_export_answers_as_python_does(task, tmp_path):
     version = export_of(task, tmp_path)
     signatures = tf.saved_model.load(str(version)).signatures
-    found = signatures["serving_default"](prompt=tf.constant(PROMPTS))
+    outputs = signatures["serving_default"](prompt=tf.constant(PROMPTS))
     texts = generate(model=task, prompt=PROMPTS, max_tokens=32)
     for number, (prompt, text) in enumerate(zip(PROMPTS, texts, strict=True)):
-        assert found["text"][number].numpy().decode() == text.text
+        assert outputs["text"][number].numpy().decode() == text.text
         candidates = next_tokens(model=task, prompt=prompt)
-        assert [name.decode() for name in found["candidates"][number].numpy()] == [
+        assert [name.decode() for name in outputs["candidates"][number].numpy()] == [
             token for token, _ in candidates
         ]
         expected = [p for _, p in candidates]
-        np.testing.assert_allclose(found["probabilities"][number], expected, atol=1e-5)
-    expected = [each.log_probability for each in log_probability(model=task, text=PROMPTS)]
-    np.testing.assert_allclose(found["log_probability"], expected, atol=1e-4)
+        np.testing.assert_allclose(outputs["probabilities"][number], expected, atol=1e-5)
+    expected = [score.log_probability for score in log_probability(model=task, text=PROMPTS)]
+    np.testing.assert_allclose(outputs["log_probability"], expected, atol=1e-4)
     rows = tf.ragged.constant([ids_of(prompt) for prompt in PROMPTS], dtype=tf.int32)
     inputs = {"input_ids": rows.to_tensor(), "input_mask": tf.ones_like(rows).to_tensor()}
     if "segment_ids" in task.encoder.input_names:
         inputs["segment_ids"] = tf.zeros_like(inputs["input_ids"])
     of_ids = signatures["ids"](**inputs)
-    assert of_ids["text"].numpy().tolist() == found["text"].numpy().tolist()
+    assert of_ids["text"].numpy().tolist() == outputs["text"].numpy().tolist()
     drawn = generate(model=task, prompt=PROMPTS, max_tokens=6, temperature=0.8, top_k=9, seed=2)
-    found = signatures["generate"](
+    outputs = signatures["generate"](
         prompt=tf.constant(PROMPTS),
         max_tokens=tf.fill([4], 6),
         temperature=tf.fill([4], 0.8),
@@ -327,9 +327,9 @@ def test_the_export_answers_as_python_does(task, tmp_path):
         top_p=tf.fill([4], 1.0),
         seed=tf.range(2, 6),
     )
-    assert [text.decode() for text in found["text"].numpy()] == [each.text for each in drawn]
+    assert [text.decode() for text in outputs["text"].numpy()] == [sample.text for sample in drawn]
     np.testing.assert_allclose(
-        found["log_probability"], [each.log_probability for each in drawn], atol=1e-4
+        outputs["log_probability"], [sample.log_probability for sample in drawn], atol=1e-4
     )
     most = task.config.max_length - 1
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"may have at most {most} tokens"):
@@ -395,8 +395,8 @@ def test_the_command(gpt, folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines[1:]] == [first.token, second.token]
     assert main([*command, "--log-probability", "--quiet"]) == 0
-    (found,) = log_probability(model=gpt, text="the plan")
-    assert capsys.readouterr().out.split()[0] == f"{found.log_probability:.4f}"
+    (score,) = log_probability(model=gpt, text="the plan")
+    assert capsys.readouterr().out.split()[0] == f"{score.log_probability:.4f}"
     assert main([*command, "--candidates", "--jit-compile"]) == 2
     message = "keras-bert: --jit-compile has no effect with --candidates. Leave it out.\n"
     assert capsys.readouterr().err == message

@@ -29,16 +29,16 @@ def test_outputs_per_token_are_lists_with_one_array_per_sequence():
     )
     logits = Inference(tagger, batch_size=2).outputs(sequences)["logits"]
     assert len(logits) == len(texts)
-    for number, found in enumerate(logits):
+    for number, token_logits in enumerate(logits):
         inputs, *_ = sequences.batch(np.array([number], np.int32))
         alone = tagger(inputs, training=False)["logits"][0]
         length = sequences.lengths[number]
-        assert found.shape[1:] == (3,) and found.dtype == np.float32
-        np.testing.assert_allclose(found[:length], alone[:length], atol=1e-5)
+        assert token_logits.shape[1:] == (3,) and token_logits.dtype == np.float32
+        np.testing.assert_allclose(token_logits[:length], alone[:length], atol=1e-5)
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory):
+def tagger_and_predictions(tmp_path_factory):
     """(a tagger, a file of sentences in two documents, the predictions for all of them at once)."""
     tokenizer = make_tokenizer()
     tagger = Tagger(
@@ -54,21 +54,23 @@ def together(tmp_path_factory):
     marked = ["\n".join(words) for words in sentences]
     marked[12] = f"-DOCSTART-\n\n{marked[12]}"
     path.write_text("\n\n".join(marked) + "\n")
-    found = list(predict(model=tagger, data=path))
-    assert [prediction["words"] for prediction in found] == [list(words) for words in sentences]
-    return tagger, path, found
+    predictions = list(predict(model=tagger, data=path))
+    assert [prediction["words"] for prediction in predictions] == [
+        list(words) for words in sentences
+    ]
+    return tagger, path, predictions
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 30])
 def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
-    count, together, monkeypatch
+    count, tagger_and_predictions, monkeypatch
 ):
     """The predictions are those for all sentences at once."""
-    tagger, path, expected = together
+    tagger, path, expected = tagger_and_predictions
     monkeypatch.setattr("keras_bert.inference.predict._EXAMPLES_TOGETHER", count)
-    found = list(predict(model=tagger, data=path, batch_size=1))
-    assert [one["words"] for one in found] == [one["words"] for one in expected]
-    for one, other in zip(found, expected, strict=True):
+    predictions = list(predict(model=tagger, data=path, batch_size=1))
+    assert [one["words"] for one in predictions] == [one["words"] for one in expected]
+    for one, other in zip(predictions, expected, strict=True):
         assert one["tags"] == other["tags"]
         np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-5)
 
@@ -83,6 +85,6 @@ def test_the_texts_of_examples_have_the_same_length():
     assert (given.question, given.context) == (["who?"], ["a"])
     with pytest.raises(InputError, match="must have the same length. Received: 1 and 0."):
         settings.of({"model": "m", "question": ["who?"]})
-    for values in ({}, {"data": "f", "question": ["q"], "context": ["c"]}):
+    for arguments in ({}, {"data": "f", "question": ["q"], "context": ["c"]}):
         with pytest.raises(InputError, match="or `question` and `context`, not both"):
-            settings.of({"model": "m", **values})
+            settings.of({"model": "m", **arguments})

@@ -50,12 +50,12 @@ def cosine(one, other):
 
 
 def test_neighbours_are_by_cosine_without_the_word_and_special_tokens(vectors):
-    found = vectors.nearest("king", top_k=99)
+    neighbours = vectors.nearest("king", top_k=99)
     king = np.array(VECTORS["king"])
     expected = {w: cosine(king, np.array(v)) for w, v in VECTORS.items() if w != "king"}
-    assert dict(found) == pytest.approx(expected, abs=1e-6)
-    assert [word for word, _ in found] == sorted(expected, key=expected.get, reverse=True)
-    assert vectors.nearest("KING", top_k=2) == found[:2]
+    assert dict(neighbours) == pytest.approx(expected, abs=1e-6)
+    assert [word for word, _ in neighbours] == sorted(expected, key=expected.get, reverse=True)
+    assert vectors.nearest("KING", top_k=2) == neighbours[:2]
 
 
 def test_a_word_of_several_tokens_has_their_mean(vectors):
@@ -79,12 +79,12 @@ def test_accuracy_on_analogies_is_that_of_single_ones(vectors, tmp_path):
         ": gender\nman woman king queen\nMan woman boy girl\nman woman king boy\n"
         "man woman uncle aunt\n: none\nuncle aunt man woman\n"
     )
-    found = vectors.evaluate_analogies(path)
+    scores = vectors.evaluate_analogies(path)
     gender = {"accuracy": pytest.approx(2 / 3, abs=1e-6), "correct": 2, "questions": 3}
-    assert found["sections"]["gender"] == {**gender, "skipped": 1}
+    assert scores["sections"]["gender"] == {**gender, "skipped": 1}
     none = {"accuracy": None, "correct": 0, "questions": 0, "skipped": 1}
-    assert found["sections"]["none"] == none
-    assert {n: found[n] for n in gender} == gender and found["skipped"] == 2
+    assert scores["sections"]["none"] == none
+    assert {n: scores[n] for n in gender} == gender and scores["skipped"] == 2
     best = [vectors.analogy(b, a, c, top_k=1)[0].word for a, b, c in (("man", "woman", "boy"),)]
     assert best == ["girl"]
 
@@ -98,12 +98,12 @@ def test_the_rank_correlation_is_scipys(separator, vectors, tmp_path):
     path.write_text(
         "\n".join([header, "# a comment", *rows, separator.join("xyz") + separator + "3"])
     )
-    found = vectors.evaluate_similarity(path)
-    known = pairs[:3]
-    cosines = [float(vectors.vector(a) @ vectors.vector(b)) for a, b, _ in known]
-    expected = spearmanr([rating for *_, rating in known], cosines)
-    assert found["spearman"] == pytest.approx(expected.statistic)
-    assert (found["pairs"], found["skipped"]) == (3, 2)
+    scores = vectors.evaluate_similarity(path)
+    in_vocabulary = pairs[:3]
+    cosines = [float(vectors.vector(a) @ vectors.vector(b)) for a, b, _ in in_vocabulary]
+    expected = spearmanr([rating for *_, rating in in_vocabulary], cosines)
+    assert scores["spearman"] == pytest.approx(expected.statistic)
+    assert (scores["pairs"], scores["skipped"]) == (3, 2)
 
 
 def test_columns_between_words_and_rating_are_passed_over(vectors, tmp_path):

@@ -111,9 +111,9 @@ def nearest(vector, form, examples):
     """The sense of the nearest mean, one sense after another."""
     best = None
     for sense in SENSES_OF.get(form, ALL):
-        own = [each for each, name in examples if name == sense]
-        if own and (best is None or cosine(np.mean(own, axis=0), vector) > best[0]):
-            best = cosine(np.mean(own, axis=0), vector), sense
+        vectors = [example for example, name in examples if name == sense]
+        if vectors and (best is None or cosine(np.mean(vectors, axis=0), vector) > best[0]):
+            best = cosine(np.mean(vectors, axis=0), vector), sense
     return best and best[1]
 
 
@@ -123,9 +123,9 @@ def form_of(text):
 
 @pytest.mark.parametrize("dev", [None, DEV])
 def test_accuracies_are_those_of_plain_loops_over_vectors(folder, vectors_of, dev):
-    found = kb.senses(model=folder, train=TRAIN, dev=dev)
+    sense_vectors = kb.senses(model=folder, train=TRAIN, dev=dev)
     layers = ["first", "layer-1", "layer-2"]
-    assert list(found.metrics["accuracy"]) == layers
+    assert list(sense_vectors.metrics["accuracy"]) == layers
     for number, layer in enumerate(layers):
         train = [(vectors_of(text)[number], sense) for text, sense in TRAIN]
         right = []
@@ -138,8 +138,8 @@ def test_accuracies_are_those_of_plain_loops_over_vectors(folder, vectors_of, de
                 predicted = nearest(vectors_of(text)[number], form_of(text), train)
                 # A sense belongs to a word: "money" has none, whatever it is called.
                 right.append(predicted == sense and form_of(text) in SENSES_OF)
-        assert found.metrics["accuracy"][layer] == pytest.approx(np.mean(right), abs=1e-6)
-    metrics = found.metrics
+        assert sense_vectors.metrics["accuracy"][layer] == pytest.approx(np.mean(right), abs=1e-6)
+    metrics = sense_vectors.metrics
     assert metrics["accuracy"][metrics["layers"]] == max(metrics["accuracy"].values())
     # bank%money three times of five; animal, the first in the file, twice of four; sound.
     expected = 6 / 10 if dev is None else 2 / 4
@@ -147,10 +147,10 @@ def test_accuracies_are_those_of_plain_loops_over_vectors(folder, vectors_of, de
     assert (metrics["words"], metrics["senses"]) == (3, 5)
     assert metrics["examples"] == len(TRAIN if dev is None else dev)
     number = layers.index(metrics["layers"])
-    for sense, vector in zip(found.senses, found.vectors, strict=True):
-        own = [vectors_of(text)[number] for text, name in TRAIN if name == sense.name]
-        assert sense.examples == len(own)
-        np.testing.assert_allclose(vector, np.mean(own, axis=0), atol=1e-5)
+    for sense, vector in zip(sense_vectors.senses, sense_vectors.vectors, strict=True):
+        vectors = [vectors_of(text)[number] for text, name in TRAIN if name == sense.name]
+        assert sense.examples == len(vectors)
+        np.testing.assert_allclose(vector, np.mean(vectors, axis=0), atol=1e-5)
 
 
 def test_saved_vectors_predict_as_the_command_does(folder, vectors_of, tmp_path, capsys):
@@ -165,19 +165,19 @@ def test_saved_vectors_predict_as_the_command_does(folder, vectors_of, tmp_path,
     assert lines[0].split()[1] == "layer-2" and "most frequent" in lines[1]
     assert lines[2] == "Accuracy on 10 examples: 5 senses of 3 words."
     loaded = kb.SenseVectors.load(output)
-    found = list(loaded.predict([text for text, _ in DEV]))
+    predictions = list(loaded.predict([text for text, _ in DEV]))
     examples = [(vectors_of(text)[2], sense) for text, sense in TRAIN]
-    for (text, _), one in zip(DEV, found, strict=True):
+    for (text, _), one in zip(DEV, predictions, strict=True):
         vector = vectors_of(text)[2]
         assert one.sense == nearest(vector, form_of(text), examples)
-        own = np.mean([each for each, name in examples if name == one.sense], axis=0)
-        assert one.similarity == pytest.approx(cosine(own, vector), abs=1e-5)
+        centroid = np.mean([example for example, name in examples if name == one.sense], axis=0)
+        assert one.similarity == pytest.approx(cosine(centroid, vector), abs=1e-5)
         assert one.text == text.replace("**", "") and one.word == text.split("**")[1]
     assert main([*command, "--predict", str(output), "--data", str(data)]) == 0
     out, err = capsys.readouterr()
     shown = [json.loads(line) for line in out.splitlines()]
     assert "Next: keras-bert embed" in err
-    assert shown == [one._asdict() for one in found]
+    assert shown == [one._asdict() for one in predictions]
     again = kb.senses(model=folder, train=train, layers=["layer-2"], output=output)
     np.testing.assert_array_equal(again.vectors, loaded.vectors)
     other = make_encoder(make_tokenizer(WORDS), num_hidden_layers=1)
@@ -190,12 +190,12 @@ def test_saved_vectors_predict_as_the_command_does(folder, vectors_of, tmp_path,
 
 
 def test_a_real_model_tells_the_senses_of_the_samples_apart(minilm_folder):
-    found = kb.senses(model=minilm_folder, train=SENSES, layers=["first", "last"])
-    metrics = found.metrics
+    sense_vectors = kb.senses(model=minilm_folder, train=SENSES, layers=["first", "last"])
+    metrics = sense_vectors.metrics
     assert metrics["accuracy"]["last"] > 0.85 > 0.6 > metrics["most_frequent_sense"]
     assert metrics["accuracy"]["first"] < 0.6
     texts = ["They sat on the **bank** and fished.", "The **bank** lends money to shops."]
-    assert [one.sense for one in found.predict(texts)] == ["bank%river", "bank%money"]
+    assert [one.sense for one in sense_vectors.predict(texts)] == ["bank%river", "bank%money"]
 
 
 COSIMLEX = """word1\tword2\tcontext1\tcontext2\tsim1\tsim2\tword1_context1\tword2_context1\
@@ -236,8 +236,8 @@ def test_pairs_of_cosimlex(folder, vectors_of, tmp_path):
     ratings = np.array([3.5, 1.25, 0, 2.5])
     assert metrics["spearman"] == pytest.approx(spearmanr(ratings, cosines)[0])
     assert metrics["pearson"] == pytest.approx(pearsonr(ratings, cosines)[0], abs=1e-4)
-    rated, found = ratings[1::2] - ratings[::2], cosines[1::2] - cosines[::2]
-    change = sum(rated * found) / np.sqrt(sum(rated**2) * sum(found**2))
+    rated, cosine_changes = ratings[1::2] - ratings[::2], cosines[1::2] - cosines[::2]
+    change = sum(rated * cosine_changes) / np.sqrt(sum(rated**2) * sum(cosine_changes**2))
     assert metrics["change"] == pytest.approx(change, abs=1e-4)
     given = [pair[:2] for pair in MARKED]
     np.testing.assert_allclose(kb.word_similarity(model=folder, pairs=given), cosines, atol=1e-5)

@@ -80,50 +80,50 @@ def ids_of(text):
 
 def loop(log_probabilities, ids, *, masked=None):
     """-log p of each token of a text, masked alone or with those after it; the plain loop."""
-    found = []
+    surprisals = []
     for n, id in enumerate(ids):
         last = n + 1 if masked is None else masked[n]
         row = [*ids[:n], *[VOCABULARY.mask_id] * (last - n), *ids[last:]]
         row = [VOCABULARY.cls_id, *row, VOCABULARY.sep_id]
-        found.append(-log_probabilities(row)[n + 1, id])
-    return found
+        surprisals.append(-log_probabilities(row)[n + 1, id])
+    return surprisals
 
 
 def test_each_token_is_masked_alone_as_in_a_plain_loop(task, log_probabilities):
-    found = list(kb.surprisal(model=task, text=TEXTS))
-    assert [each.line for each in found] == [1, 2, 3, 4]
-    for text, each in zip(TEXTS, found, strict=True):
+    scores = list(kb.surprisal(model=task, text=TEXTS))
+    assert [score.line for score in scores] == [1, 2, 3, 4]
+    for text, score in zip(TEXTS, scores, strict=True):
         ids = ids_of(text)
         expected = loop(log_probabilities, ids)
-        np.testing.assert_allclose(each.surprisals, expected, atol=1e-4)
-        assert each.tokens == [VOCABULARY.tokens[id] for id in ids]
-        assert each.log_probability == pytest.approx(-sum(expected), abs=1e-3)
+        np.testing.assert_allclose(score.surprisals, expected, atol=1e-4)
+        assert score.tokens == [VOCABULARY.tokens[id] for id in ids]
+        assert score.log_probability == pytest.approx(-sum(expected), abs=1e-3)
         if ids:
-            assert each.perplexity == pytest.approx(np.exp(np.mean(expected)), rel=1e-4)
-    assert [TEXTS[0][s:e] for s, e in zip(found[0].starts, found[0].ends, strict=True)] == [
+            assert score.perplexity == pytest.approx(np.exp(np.mean(expected)), rel=1e-4)
+    assert [TEXTS[0][s:e] for s, e in zip(scores[0].starts, scores[0].ends, strict=True)] == [
         *("The", "cat", "sat", ",", "un", "happi", "ly", ",", "on", "a", "mat", ".")
     ]
-    assert np.isnan(found[1].perplexity)
+    assert np.isnan(scores[1].perplexity)
 
 
 def test_the_rest_of_a_word_is_masked_too(task, log_probabilities):
-    (found,) = kb.surprisal(model=task, text=TEXTS[0], mask_rest_of_word=True)
+    (score,) = kb.surprisal(model=task, text=TEXTS[0], mask_rest_of_word=True)
     ids = ids_of(TEXTS[0])
     masked = [n + 1 for n in range(len(ids))]
     masked[4:6] = [7, 7]  # un ##happi ##ly
     expected = loop(log_probabilities, ids, masked=masked)
-    np.testing.assert_allclose(found.surprisals, expected, atol=1e-4)
+    np.testing.assert_allclose(score.surprisals, expected, atol=1e-4)
     (alone,) = kb.surprisal(model=task, text=TEXTS[0])
-    is_same = np.isclose(found.surprisals, alone.surprisals, atol=1e-5)
+    is_same = np.isclose(score.surprisals, alone.surprisals, atol=1e-5)
     assert np.flatnonzero(~is_same).tolist() == [4, 5]
 
 
 def test_a_token_of_a_long_text_is_read_where_it_has_most_context(task, log_probabilities):
-    (found,) = kb.surprisal(model=task, text=LONG)
+    (score,) = kb.surprisal(model=task, text=LONG)
     ids, room = ids_of(LONG), POSITIONS - 2
     starts = [*range(0, len(ids) - room, room // 2), len(ids) - room]
     of_window = {start: loop(log_probabilities, ids[start : start + room]) for start in starts}
-    for n, nats in enumerate(found.surprisals):
+    for n, nats in enumerate(score.surprisals):
         inside = [start for start in starts if start <= n < start + room]
         context = [
             min(n - start if start else room, start + room - 1 - n)
@@ -165,17 +165,17 @@ def test_left_to_right_as_in_transformers(causal, tmp_path):
     causal.save(tmp_path / "model")
     model = kind.from_pretrained(tmp_path / "model").eval()
     before = [VOCABULARY.cls_id] if is_bert else []
-    room, known = POSITIONS - len(before), len(causal.tokenizer)
+    room, num_tokens = POSITIONS - len(before), len(causal.tokenizer)
     texts = [*TEXTS[:3], " the the", LONG]
-    found = list(kb.surprisal(model=causal, text=texts))
-    for text, each in zip(texts, found, strict=True):
+    scores = list(kb.surprisal(model=causal, text=texts))
+    for text, score in zip(texts, scores, strict=True):
         (ids,) = causal.tokenizer.tokenize([text]).to_list()
         expected, start, end = {}, 0, min(room, len(ids))
         while True:
             row = [*before, *ids[start:end]]
             if row:
                 with torch.no_grad():
-                    logits = model(torch.tensor([row])).logits[0, :, :known].double()
+                    logits = model(torch.tensor([row])).logits[0, :, :num_tokens].double()
                 nats = -torch.log_softmax(logits, dim=-1).numpy()
                 for n in range(start, end):
                     column = n - start + len(before)
@@ -185,13 +185,13 @@ def test_left_to_right_as_in_transformers(causal, tmp_path):
                 break
             start = min(start + room // 2, len(ids) - room)
             end = start + room
-        np.testing.assert_allclose(each.surprisals, list(expected.values()), atol=1e-4)
-        assert len(each.tokens) == len(each.starts) == max(0, len(ids) - (not before))
+        np.testing.assert_allclose(score.surprisals, list(expected.values()), atol=1e-4)
+        assert len(score.tokens) == len(score.starts) == max(0, len(ids) - (not before))
         (whole,) = kb.log_probability(model=causal, text=text)
         assert whole.log_probability == pytest.approx(-sum(expected.values()), abs=1e-3)
         assert whole.tokens == len(expected)
-    total = sum(len(each.tokens) for each in found)
-    nats = sum(each.surprisals.sum() for each in found)
+    total = sum(len(score.tokens) for score in scores)
+    nats = sum(score.surprisals.sum() for score in scores)
     perplexity = kb.pseudo_perplexity(model=causal, text=texts)
     assert perplexity == pytest.approx(np.exp(nats / total), rel=1e-4)
 
@@ -213,28 +213,28 @@ def test_an_export_answers_as_python_does(kind, written, tmp_path):
         version = export(model=tmp_path / "model", output=tmp_path / "served")
         signatures = tf.saved_model.load(str(version)).signatures
     else:
-        signatures = {name: each.function for name, each in task.signatures().items()}
+        signatures = {name: signature.function for name, signature in task.signatures().items()}
     texts = [*TEXTS, LONG]
-    found = signatures["surprisal"](text=tf.constant(texts))
+    outputs = signatures["surprisal"](text=tf.constant(texts))
     expected = list(kb.surprisal(model=task, text=texts))
-    assert found["lengths"].numpy().tolist() == [len(each.tokens) for each in expected]
-    for row, each in enumerate(expected):
-        count = len(each.tokens)
-        pieces = [piece.decode() for piece in found["pieces"][row].numpy()]
-        assert pieces == [*each.tokens, *[""] * (len(pieces) - count)]
+    assert outputs["lengths"].numpy().tolist() == [len(score.tokens) for score in expected]
+    for row, score in enumerate(expected):
+        count = len(score.tokens)
+        pieces = [piece.decode() for piece in outputs["pieces"][row].numpy()]
+        assert pieces == [*score.tokens, *[""] * (len(pieces) - count)]
         for name in ("starts", "ends", "surprisals"):
-            values = found[name][row].numpy()
-            np.testing.assert_allclose(values[:count], getattr(each, name), atol=1e-4)
-            assert not values[count:].any()
+            column = outputs[name][row].numpy()
+            np.testing.assert_allclose(column[:count], getattr(score, name), atol=1e-4)
+            assert not column[count:].any()
     alone = signatures["surprisal"](text=tf.constant([""]))
     assert alone["surprisals"].shape == (1, 0)
     none = signatures["surprisal"](text=tf.constant([], tf.string))
     assert none["surprisals"].shape == (0, 0)
     if kind == "pretrainer":
         pairs = {"text_a": [*TEXTS[:2], LONG], "text_b": ["a mat", "the cat", LONG]}
-        found = signatures["next_sentence"](**{name: tf.constant(x) for name, x in pairs.items()})
-        expected = [each.probability for each in kb.follows(model=task, **pairs)]
-        np.testing.assert_allclose(found["probability"], expected, atol=1e-5)
+        outputs = signatures["next_sentence"](**{name: tf.constant(x) for name, x in pairs.items()})
+        expected = [pair.probability for pair in kb.follows(model=task, **pairs)]
+        np.testing.assert_allclose(outputs["probability"], expected, atol=1e-5)
 
 
 def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, capsys):
@@ -246,10 +246,10 @@ def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, caps
     lines = [json.loads(line) for line in out.splitlines()]
     assert "Next: keras-bert finetune" in err
     expected = list(kb.surprisal(model=task, data=data))
-    assert [line["tokens"] for line in lines] == [each.tokens for each in expected]
-    for line, each in zip(lines, expected, strict=True):
-        np.testing.assert_allclose(line["surprisals"], each.surprisals, atol=1e-5)
-        assert line["log_probability"] == pytest.approx(each.log_probability, abs=1e-4)
+    assert [line["tokens"] for line in lines] == [score.tokens for score in expected]
+    for line, score in zip(lines, expected, strict=True):
+        np.testing.assert_allclose(line["surprisals"], score.surprisals, atol=1e-5)
+        assert line["log_probability"] == pytest.approx(score.log_probability, abs=1e-4)
     assert main([*command, "--data", str(data), "--perplexity"]) == 0
     number = json.loads(capsys.readouterr().out)["pseudo_perplexity"]
     assert number == pytest.approx(kb.pseudo_perplexity(model=task, data=data), abs=1e-4)

@@ -83,25 +83,25 @@ def test_rows_follow_the_template(template, texts):
     )
     for number, row in enumerate(sequences):
         parts = [
-            ([VOCABULARY.id(what)] if isinstance(what, str) else row[what], segment)
-            for what, segment in template.parts(texts)
+            ([VOCABULARY.id(part)] if isinstance(part, str) else row[part], segment)
+            for part, segment in template.parts(texts)
         ]
         ids = [id for part, _ in parts for id in part]
         segments = [segment for part, segment in parts for _ in part]
-        found = {name: values[number].numpy() for name, values in batch.items()}
+        example = {name: column[number].numpy() for name, column in batch.items()}
         assert (
-            found["input_mask"].sum()
+            example["input_mask"].sum()
             == len(ids)
             == sum(map(len, row)) + template.num_special(texts)
         )
-        assert found["input_ids"].tolist()[: len(ids)] == ids
-        assert found["segment_ids"].tolist() == segments + [0] * (
-            len(found["input_ids"]) - len(ids)
+        assert example["input_ids"].tolist()[: len(ids)] == ids
+        assert example["segment_ids"].tolist() == segments + [0] * (
+            len(example["input_ids"]) - len(ids)
         )
         place = 0
         for text in range(texts):
             start = place + template.before(text, texts=texts)
-            assert found["input_ids"].tolist()[start : start + len(row[text])] == row[text]
+            assert example["input_ids"].tolist()[start : start + len(row[text])] == row[text]
             place += len(row[text])
     full = frame([ragged([[7] * 30])] * texts, **options, max_length=14)
     assert full["input_mask"].numpy().sum() == 14

@@ -16,13 +16,13 @@ from tests.pretraining_folder import MAX_LENGTH, MAX_PREDICTIONS, VOCABULARY, ma
 )
 def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, sequences):
     lengths = np.random.default_rng(0).integers(3, max_length + 1, sequences)
-    found, sizes, widths = token_batches(
+    indices, sizes, widths = token_batches(
         lengths, max_length=max_length, tokens=tokens, rng=np.random.default_rng(1)
     )
-    np.testing.assert_array_equal(np.sort(found[found >= 0]), np.arange(sequences))
+    np.testing.assert_array_equal(np.sort(indices[indices >= 0]), np.arange(sequences))
     np.testing.assert_array_equal(sizes, tokens // widths)
     assert set(widths) <= set(bucket_lengths(max_length)) and len(set(widths)) <= 8
-    batches = np.split(found, np.cumsum(sizes)[:-1]) if sequences else []
+    batches = np.split(indices, np.cumsum(sizes)[:-1]) if sequences else []
     for batch, width in zip(batches, widths, strict=True):
         assert (lengths[batch[batch >= 0]] <= width).all()
         assert width == max_length or (batch >= 0).all()
@@ -43,8 +43,8 @@ def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp
     batches = list(training_dataset(folder, batch_tokens=64, **options).take(40))
     [(every, *_)] = training_dataset(folder, batch_size=60, **options).take(1)
     expected = sorted(row.tobytes() for row in every["input_ids"].numpy())
-    found, number, predictions = [], 0, 0
-    while len(found) < 60:
+    seen, number, predictions = [], 0, 0
+    while len(seen) < 60:
         x, y, weights = batches[number]
         ids, counts = x["input_ids"].numpy(), weights["masked_lm"].numpy().any(axis=1)
         assert ids.size <= 64 and ids.shape == x["input_mask"].shape == x["segment_ids"].shape
@@ -54,9 +54,9 @@ def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp
         assert shapes == {(len(ids), places)}
         predictions += weights["masked_lm"].numpy().sum()
         ids = np.pad(ids, ((0, 0), (0, MAX_LENGTH - ids.shape[1])))
-        found += [row.tobytes() for row in ids[counts]]
+        seen += [row.tobytes() for row in ids[counts]]
         number += 1
-    assert sorted(found) == expected
+    assert sorted(seen) == expected
     lengths = every["input_mask"].numpy().sum(axis=1)
     assert predictions == np.rint(0.15 * lengths).clip(1).sum()
     again = training_dataset(folder, batch_tokens=64, first_step=number + 3, **options).take(5)
@@ -72,9 +72,9 @@ def test_a_resumed_run_plans_no_window_before_that_of_its_step(tmp_path, monkeyp
         make_data_folder(tmp_path / "rows", rows=60, eval_examples=0, objective="mlm")
     )
     options = {"vocabulary": VOCABULARY, "seed": 5, "batch_tokens": 64}
-    known = WindowBatches(folder)
-    batches = list(training_dataset(folder, window_batches=known, **options).take(60))
-    assert sum(known.counts) >= 60 or len(known.counts) == 1
+    uninterrupted = WindowBatches(folder)
+    batches = list(training_dataset(folder, window_batches=uninterrupted, **options).take(60))
+    assert sum(uninterrupted.counts) >= 60 or len(uninterrupted.counts) == 1
     planned = []
 
     def note_and_plan(lengths, **more):
@@ -82,15 +82,15 @@ def test_a_resumed_run_plans_no_window_before_that_of_its_step(tmp_path, monkeyp
         return token_batches(lengths, **more)
 
     monkeypatch.setattr(features, "token_batches", note_and_plan)
-    for step in (known.counts[0], 29):
-        for counts in ((), known.counts[:2], known.counts):
+    for step in (uninterrupted.counts[0], 29):
+        for counts in ((), uninterrupted.counts[:2], uninterrupted.counts):
             planned.clear()
             resumed = WindowBatches(folder, counts)
             again = training_dataset(folder, first_step=step, window_batches=resumed, **options)
             [(x, y, _)] = again.take(1)
             np.testing.assert_array_equal(x["input_ids"], batches[step][0]["input_ids"])
             np.testing.assert_array_equal(y["masked_lm"], batches[step][1]["masked_lm"])
-            assert resumed.counts == known.counts[: len(resumed.counts)]
-            if counts == known.counts:
+            assert resumed.counts == uninterrupted.counts[: len(resumed.counts)]
+            if counts == uninterrupted.counts:
                 # That of the step, and what is made ahead of it.
                 assert sum(planned) <= window + 60

@@ -40,11 +40,11 @@ def test_what_belongs_to_a_token_is_padded_like_the_tokens(sequences, numbers):
     for place, row in enumerate(numbers):
         length = sequences.lengths[row]
         assert inputs["input_mask"][place].numpy().sum() == length
-        own = np.zeros(width, np.int32)
-        own[:length] = 1 + starts[row] + np.arange(length)
-        np.testing.assert_array_equal(inputs["heads"][place], own)
-        np.testing.assert_array_equal(labels["tags"][place], own)
-        np.testing.assert_array_equal(weights["tags"][place], own > 2)
+        expected = np.zeros(width, np.int32)
+        expected[:length] = 1 + starts[row] + np.arange(length)
+        np.testing.assert_array_equal(inputs["heads"][place], expected)
+        np.testing.assert_array_equal(labels["tags"][place], expected)
+        np.testing.assert_array_equal(weights["tags"][place], expected > 2)
     np.testing.assert_array_equal(labels["kind"], numbers)
     np.testing.assert_array_equal(inputs["pairs"], np.arange(8).reshape(4, 2)[numbers])
 
@@ -58,13 +58,13 @@ def test_a_dataset_has_the_same_batches(sequences):
 
 
 def test_a_fingerprint_knows_all_that_training_depends_on(sequences):
-    def changed(**values):
+    def changed(**changes):
         options = {
             "labels": sequences.labels,
             "weights": sequences.weights,
             "columns": sequences.columns,
         }
-        options |= {"input_names": NAMES, "max_length": 12, **values}
+        options |= {"input_names": NAMES, "max_length": 12, **changes}
         return TokenizedExamples.of_texts(
             TEXTS[:3], [TEXTS], tokenizer=make_tokenizer(), **options
         ).fingerprint

@@ -19,11 +19,11 @@ OPTIONS = [
 @pytest.mark.parametrize("room, stride", SHAPES)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_position_is_in_one_core(room, stride, options):
-    found = windows(tf.constant(LENGTHS), room, stride=stride, **options).numpy()
-    assert (np.diff(found.sequence) >= 0).all()
+    all_windows = windows(tf.constant(LENGTHS), room, stride=stride, **options).numpy()
+    assert (np.diff(all_windows.sequence) >= 0).all()
     for sequence, length in enumerate(LENGTHS):
-        own = found.sequence == sequence
-        starts, sizes, firsts, ends = (part[own] for part in found[1:])
+        is_of_sequence = all_windows.sequence == sequence
+        starts, sizes, firsts, ends = (part[is_of_sequence] for part in all_windows[1:])
         cores = [p for first, end in zip(firsts, ends, strict=True) for p in range(first, end)]
         assert cores == list(range(length))
         assert ((starts <= firsts) & (firsts <= ends) & (ends <= starts + sizes)).all()
@@ -38,10 +38,14 @@ def test_every_position_is_in_one_core(room, stride, options):
 @pytest.mark.parametrize("room, stride", [(10, 5), (11, 4), (12, 12)])
 @pytest.mark.parametrize("last", ["full", "even"])
 def test_a_core_has_the_positions_with_most_context(room, stride, last):
-    found = windows(tf.constant([97]), room, stride=stride, last=last).numpy()
+    all_windows = windows(tf.constant([97]), room, stride=stride, last=last).numpy()
     for position in range(97):
-        context = np.minimum(position - found.starts, found.starts + room - 1 - position)
-        (answered,) = np.flatnonzero((found.core_starts <= position) & (position < found.core_ends))
+        context = np.minimum(
+            position - all_windows.starts, all_windows.starts + room - 1 - position
+        )
+        (answered,) = np.flatnonzero(
+            (all_windows.core_starts <= position) & (position < all_windows.core_ends)
+        )
         edge = position < room // 2 or position >= 97 - room // 2  # no more text, no more context
         assert edge or context[answered] == context.max()
 
@@ -58,8 +62,8 @@ def test_a_graph_gives_the_same_also_for_nothing_and_for_rooms_of_their_own(opti
     for lengths in (LENGTHS, []):
         lengths = tf.constant(lengths, dtype)
         rooms = 3 + tf.range(tf.size(lengths, dtype)) % 5
-        found, eager = (make(lengths, rooms) for make in (graph, graph.python_function))
-        for ours, theirs in zip(found, eager, strict=True):
+        graph_windows, eager = (make(lengths, rooms) for make in (graph, graph.python_function))
+        for ours, theirs in zip(graph_windows, eager, strict=True):
             np.testing.assert_array_equal(ours, theirs)
         alone = [
             windows(lengths[n : n + 1], int(room), stride=4, **options).numpy()
@@ -72,9 +76,9 @@ def test_a_graph_gives_the_same_also_for_nothing_and_for_rooms_of_their_own(opti
 
 def test_rows_and_their_core_columns_are_the_sequences():
     sequences = tf.ragged.constant([[10, 11, 12, 13, 14, 15, 16], [], [20]], dtype=tf.int32)
-    found = windows(tf.cast(sequences.row_lengths(), tf.int32), 4, stride=2)
-    rows = found.rows(sequences)
+    all_windows = windows(tf.cast(sequences.row_lengths(), tf.int32), 4, stride=2)
+    rows = all_windows.rows(sequences)
     assert rows.to_list() == [[10, 11, 12, 13], [12, 13, 14, 15], [13, 14, 15, 16], [], [20]]
     padded = tf.concat([tf.zeros([5, 2], tf.int32), rows.to_tensor()], axis=1)
-    core = tf.boolean_mask(padded, found.core_of(6, offset=2))
+    core = tf.boolean_mask(padded, all_windows.core_of(6, offset=2))
     assert core.numpy().tolist() == sequences.flat_values.numpy().tolist()

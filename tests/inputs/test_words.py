@@ -50,11 +50,11 @@ def test_rows_hold_whole_words_and_fraction_them_out(max_length):
     tokenizer = make_tokenizer()
     tokenized = words_given(texts, tokenizer)
     sequences = word_sequences(tokenized, template=BERT_TEMPLATE, max_length=max_length)
-    ids_of, starts_of, ends_of = (values.to_list() for values in sequences[5:])
+    ids_of, starts_of, ends_of = (column.to_list() for column in sequences[5:])
     quarter = max(1, (max_length - 2) // 2 // 2)
     by_text = {}
     for row, where in enumerate(
-        zip(*(values.numpy().tolist() for values in sequences[:5]), strict=True)
+        zip(*(column.numpy().tolist() for column in sequences[:5]), strict=True)
     ):
         text, first, end, owned, owned_end = where
         assert first <= owned <= owned_end <= end
@@ -62,8 +62,8 @@ def test_rows_hold_whole_words_and_fraction_them_out(max_length):
         assert len(ids) <= max_length - 2
         parts = [ids[s - 1 : e - 1] for s, e in zip(starts_of[row], ends_of[row], strict=True)]
         words = tokens(tokenizer, tokenized, text) if len(lengths[text]) else []
-        kept = [min(len(word), quarter) for word in words]
-        assert [len(part) for part in parts] == kept[first:end]
+        sizes = [min(len(word), quarter) for word in words]
+        assert [len(part) for part in parts] == sizes[first:end]
         assert sum(map(len, parts)) == len(ids)
         if text == 5:  # whose words have 3 tokens at most, so much may be missing at an edge
             before = sum(map(len, parts[: owned - first]))

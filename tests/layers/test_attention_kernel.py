@@ -17,10 +17,10 @@ TRAINING = [False, True, None]
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_is_a_transposition(dtype, training):
     x = ops.cast(X, dtype)
-    found = _transposed(x, AXES, training=training)
-    assert keras.backend.standardize_dtype(found.dtype) == dtype
+    transposed = _transposed(x, AXES, training=training)
+    assert keras.backend.standardize_dtype(transposed.dtype) == dtype
     expected = np.transpose(np.asarray(ops.cast(x, "float32")), AXES)
-    np.testing.assert_array_equal(np.asarray(ops.cast(found, "float32")), expected)
+    np.testing.assert_array_equal(np.asarray(ops.cast(transposed, "float32")), expected)
 
 
 @pytest.mark.only_tensorflow
@@ -40,6 +40,6 @@ def test_has_the_gradients_of_one(dtype, training):
             first = tape.gradient(y, x)
         return first, second.gradient(first, x)
 
-    found = gradients(lambda x: _transposed(x, AXES, training=training))
-    for ours, theirs in zip(found, gradients(lambda x: tf.transpose(x, AXES)), strict=True):
+    tensors = gradients(lambda x: _transposed(x, AXES, training=training))
+    for ours, theirs in zip(tensors, gradients(lambda x: tf.transpose(x, AXES)), strict=True):
         np.testing.assert_array_equal(ours, theirs)

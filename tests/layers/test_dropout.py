@@ -21,13 +21,13 @@ def test_passes_the_layer_check(tmp_path):
 def test_drops_its_fraction_and_keeps_the_expectation(shape, rate):
     x = np.full(shape, 3.0, "float32")
     y = np.asarray(Dropout(rate=rate, seed=1)(x, training=True))
-    dropped, kept = (y == 0), y[y != 0]
+    dropped, remaining = (y == 0), y[y != 0]
     n = x.size
     # Six standard deviations of a binomial.
     assert abs(dropped.mean() - rate) < 6 * np.sqrt(rate * (1 - rate) / n)
-    assert kept.max() - kept.min() < 1e-6
+    assert remaining.max() - remaining.min() < 1e-6
     # The scale is that of the fraction really dropped, a multiple of 1/65536.
-    assert abs(kept[0] / 3.0 - 1 / (1 - round(rate * 65536) / 65536)) < 1e-6
+    assert abs(remaining[0] / 3.0 - 1 / (1 - round(rate * 65536) / 65536)) < 1e-6
 
 
 def test_neighbours_that_share_a_draw_are_independent():

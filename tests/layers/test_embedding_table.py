@@ -28,7 +28,7 @@ def test_a_step_of_adam_squares_the_sum_of_what_a_token_gets_in_all_its_places(j
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((3,), dtype="int32"), Lookup()])
     adam = keras.optimizers.Adam(0.1, beta_1=0.8, beta_2=0.9, epsilon=1e-9)
-    model.compile(adam, loss=lambda y, found: y * found, jit_compile=jit_compile)
+    model.compile(adam, loss=lambda y, outputs: y * outputs, jit_compile=jit_compile)
     table = np.array(model.trainable_variables[0], "float64")
     upstream = np.random.default_rng(1).normal(size=(4, 2, 3, 2)).astype("float32")
     m, v = np.zeros_like(table), np.zeros_like(table)

@@ -102,9 +102,9 @@ def test_outputs_and_gradients_are_those_of_the_mask(
         return
     layer = make(window)
     x = RNG.normal(size=(BATCH, length, SIZE)).astype("float32")
-    found = with_gradients(layer, x, causal, rows)
+    arrays = with_gradients(layer, x, causal, rows)
     expected = whole_rows(with_gradients, layer, x, causal, rows)
-    for array, right in zip(found, expected, strict=True):
+    for array, right in zip(arrays, expected, strict=True):
         np.testing.assert_allclose(array, right, atol=1e-5, rtol=0)
 
 

@@ -39,7 +39,7 @@ def sigmoid(x):
 def by_formula(layer, x, *, cell_clip, projection_clip):
     """One sequence (S, D) in float64, step by step and gate by gate -> (S, R)."""
     kernel, recurrent, bias, *projection = (np.asarray(w, "float64") for w in layer.weights)
-    r, c, found = np.zeros(len(recurrent)), np.zeros(UNITS), []
+    r, c, outputs = np.zeros(len(recurrent)), np.zeros(UNITS), []
     for x_t in x.astype("float64"):
         i, f, g, o = np.split(x_t @ kernel + r @ recurrent + bias, 4)
         c = sigmoid(i) * np.tanh(g) + sigmoid(f) * c
@@ -48,8 +48,8 @@ def by_formula(layer, x, *, cell_clip, projection_clip):
         if projection:
             r = r @ projection[0]
             r = r if projection_clip is None else np.clip(r, -projection_clip, projection_clip)
-        found.append(r)
-    return np.array(found)
+        outputs.append(r)
+    return np.array(outputs)
 
 
 @pytest.mark.parametrize("projection_size", [SIZE, None])
@@ -76,10 +76,10 @@ def test_passes_the_layer_check(tmp_path, projection_size):
 )
 def test_is_the_formula_in_both_directions(options, backward, training):
     layer = built(backward=backward, **options)
-    found = np.asarray(layer(X, MASK, training=training))
+    outputs = np.asarray(layer(X, MASK, training=training))
     clips = {"cell_clip": None, "projection_clip": None, **options}
     clips.pop("projection_size", None)
-    for x, y, length in zip(X, found, LENGTHS, strict=True):
+    for x, y, length in zip(X, outputs, LENGTHS, strict=True):
         x = x[:length][::-1] if backward else x[:length]
         expected = by_formula(layer, x, **clips)
         expected = expected[::-1] if backward else expected
@@ -110,18 +110,18 @@ def test_values_and_gradients_are_those_of_pytorch(projection_size):
     y, (_, c) = theirs(x, tuple(given))
     ((y * torch.tensor(factor)).sum() + (c * c).sum()).backward()
 
-    ours, own = tf.constant(X), [tf.constant(s) for s in state]
+    ours, initial = tf.constant(X), [tf.constant(s) for s in state]
     with tf.GradientTape() as tape:
-        tape.watch([ours, *own])
-        outputs, (last, cell) = layer(ours, state=own, return_state=True, training=True)
+        tape.watch([ours, *initial])
+        outputs, (last, cell) = layer(ours, state=initial, return_state=True, training=True)
         loss = tf.reduce_sum(outputs * factor) + tf.reduce_sum(cell * cell)
-    found = tape.gradient(loss, [*layer.trainable_variables, ours, *own])
+    gradients = tape.gradient(loss, [*layer.trainable_variables, ours, *initial])
     np.testing.assert_allclose(outputs, y.detach(), atol=2e-6)
     np.testing.assert_array_equal(last, outputs[:, -1])
     expected = [theirs.weight_ih_l0.grad.T, theirs.weight_hh_l0.grad.T, theirs.bias_ih_l0.grad]
     expected += [theirs.weight_hr_l0.grad.T] if projection else []
     expected += [x.grad, *(tensor.grad[0] for tensor in given)]
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=2e-5)
 
 
@@ -130,13 +130,13 @@ def test_the_gradient_is_the_derived_one_where_values_are_clipped():
     import tensorflow as tf
 
     layer = built(cell_clip=0.4, projection_clip=0.3, backward=True)
-    found = []
+    gradients = []
     for training in (True, False):  # without training the gradient is derived
         with tf.GradientTape() as tape:
             outputs = layer(X, MASK, training=training)
             loss = tf.reduce_sum(outputs * outputs * MASK[..., None])
-        found.append(tape.gradient(loss, layer.trainable_variables))
-    for one, other in zip(*found, strict=True):
+        gradients.append(tape.gradient(loss, layer.trainable_variables))
+    for one, other in zip(*gradients, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
@@ -158,8 +158,8 @@ def test_another_recurrent_kernel_is_used_and_has_the_gradient():
         tape.watch(other)
         y = layer(X, recurrent_kernel=other, training=True)
         loss = tf.reduce_sum(y)
-    used, own = tape.gradient(loss, [other, layer.recurrent_kernel.value])
-    assert own is None and np.abs(used).max() > 0
+    used, unused = tape.gradient(loss, [other, layer.recurrent_kernel.value])
+    assert unused is None and np.abs(used).max() > 0
     layer.recurrent_kernel.assign(other)
     np.testing.assert_array_equal(layer(X, training=True), y)
 

@@ -75,7 +75,7 @@ def test_a_bias_is_added_for_each_head_and_distance():
     plain.set_weights(layer.get_weights())
     assert len(layer.weights) == 4  # the table is the encoder's
     given = layout.unpad(x)
-    found = layer(given, layout=layout, return_probabilities=True)[1]
+    probabilities = layer(given, layout=layout, return_probabilities=True)[1]
     before = np.log(np.asarray(plain(given, layout=layout, return_probabilities=True)[1]))
     table = np.asarray(positions.table.embeddings)
     bias = np.array(
@@ -83,4 +83,4 @@ def test_a_bias_is_added_for_each_head_and_distance():
     )
     weights = np.exp(before + bias)
     expected = weights / weights.sum(-1, keepdims=True)
-    np.testing.assert_allclose(np.asarray(found), expected, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(probabilities), expected, atol=1e-6)

@@ -90,9 +90,9 @@ ON_TENSORFLOW = pytest.mark.only_tensorflow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_is_near_the_model_that_was_quantized(mode, most, dtype):
     _, model, before = quantized(mode, dtype)
-    found = errors(run(model), before)
-    assert max(found.values()) < most, found
-    assert min(found.values()) > 0.001, found  # every part of it was quantized
+    differences = errors(run(model), before)
+    assert max(differences.values()) < most, differences
+    assert min(differences.values()) > 0.001, differences  # every part of it was quantized
 
 
 @ON_TENSORFLOW

@@ -34,8 +34,8 @@ def make(dropout=0.0, output_dropout=0.0, **options):
 
 def attend(layer, layout, **options):
     """-> the outputs (B, S, D), or with `cls_only` (B, D), and probabilities where asked for."""
-    found = layer(layout.unpad(keras.ops.convert_to_tensor(HIDDEN)), layout=layout, **options)
-    y, *probabilities = found if isinstance(found, tuple) else (found,)
+    outputs = layer(layout.unpad(keras.ops.convert_to_tensor(HIDDEN)), layout=layout, **options)
+    y, *probabilities = outputs if isinstance(outputs, tuple) else (outputs,)
     y = y if options.get("cls_only") else layout.pad(y)
     return [np.asarray(x) for x in (y, *probabilities)]
 
@@ -82,8 +82,8 @@ def test_is_scaled_dot_product_attention(causal, tmp_path):
     mask = np.broadcast_to(IS_TOKEN[:, None], (2, 5, 5)) & (np.tri(5, dtype=bool) | (not causal))
     expected, expected_probabilities = by_hand(layer, mask)
     np.testing.assert_allclose(y[IS_TOKEN], expected[IS_TOKEN], atol=3e-6)
-    found, right = (p.swapaxes(1, 2)[IS_TOKEN] for p in (probabilities, expected_probabilities))
-    np.testing.assert_allclose(found, right, atol=1e-6)
+    attention, right = (p.swapaxes(1, 2)[IS_TOKEN] for p in (probabilities, expected_probabilities))
+    np.testing.assert_allclose(attention, right, atol=1e-6)
     # The way without probabilities (fused where the backend has it) is the same function.
     (fused,) = attend(layer, layout)
     np.testing.assert_allclose(fused[IS_TOKEN], y[IS_TOKEN], atol=3e-6)
@@ -117,10 +117,10 @@ def test_positions_are_in_queries_and_keys(causal):
     np.testing.assert_allclose(y[tokens], expected[tokens], atol=5e-6)
     (y,) = attend(layer, layout, cls_only=True)
     np.testing.assert_allclose(y, expected[:, 0], atol=5e-6)
-    y, found = attend(layer, layout, return_probabilities=True)
+    y, attention = attend(layer, layout, return_probabilities=True)
     np.testing.assert_allclose(y[tokens], expected[tokens], atol=5e-6)
-    found, right = (p.swapaxes(1, 2)[tokens] for p in (found, probabilities))
-    np.testing.assert_allclose(found, right, atol=2e-6)
+    attention, right = (p.swapaxes(1, 2)[tokens] for p in (attention, probabilities))
+    np.testing.assert_allclose(attention, right, atol=2e-6)
 
     again = SelfAttention.from_config(layer.get_config())
     assert isinstance(again.positions, ScaledByPosition)

@@ -124,8 +124,8 @@ def test_dropout_follows_both_sub_layers(norm_first):
     assert not np.allclose(quiet, np.asarray(block(X, layout=LAYOUT, training=True)))
     # With one sub-layer's outputs at nothing, what is dropped is the other's.
     ends = block.attention.projection.kernel, block.feed_forward.dense_out.kernel
-    values = [np.array(kernel) for kernel in ends]
-    for end, value in zip(ends, values, strict=True):
+    kernels = [np.array(kernel) for kernel in ends]
+    for end, value in zip(ends, kernels, strict=True):
         end.assign(np.zeros_like(value))
         quiet = np.asarray(block(X, layout=LAYOUT))
         assert not np.allclose(quiet, np.asarray(block(X, layout=LAYOUT, training=True)))

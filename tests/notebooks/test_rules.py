@@ -43,11 +43,11 @@ def test_what_a_cell_may_do():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_notebook_keeps_to_the_rules(path):
-    kept = nbformat.read(path, as_version=4)
-    nbformat.validate(kept)
-    assert problems(kept) == problems_of_outputs(kept) == []
+    saved_notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(saved_notebook)
+    assert problems(saved_notebook) == problems_of_outputs(saved_notebook) == []
     assert problem_of_size(path, path.stat().st_size) == []
-    assert any(cell.get("outputs") for cell in kept.cells), "run `make notebooks`"
+    assert any(cell.get("outputs") for cell in saved_notebook.cells), "run `make notebooks`"
 
 
 def test_a_notebook_that_is_too_large_is_told():

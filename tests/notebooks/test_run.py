@@ -23,8 +23,8 @@ def test_a_run_keeps_outputs_unless_it_only_checks(write):
     before = path.read_text()
     assert main(["--check", str(path)]) == 0 and path.read_text() == before
     assert main([str(path)]) == 0
-    kept = nbformat.read(path, as_version=4)
-    assert [cell.outputs[0].data["text/plain"] for cell in kept.cells] == ["1", "[]"]
+    saved_notebook = nbformat.read(path, as_version=4)
+    assert [cell.outputs[0].data["text/plain"] for cell in saved_notebook.cells] == ["1", "[]"]
 
 
 @pytest.mark.parametrize("is_with_another", [False, True])

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from keras_bert.pictures import tokens as pictures
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXT = "The bank, again."
@@ -95,7 +95,7 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
 )
 def test_rejects_what_cannot_be_drawn(options, sentence, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with says(sentence):
+    with raises_input_error(sentence):
         pictures.draw_attention(**{"model": model, "text": TEXT, "output": "a.png", **options})
 
 
@@ -103,5 +103,5 @@ def test_without_matplotlib_the_extra_is_named(model, tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with says("pip install 'keras-bert-toolkit[pictures]'"):
+    with raises_input_error("pip install 'keras-bert-toolkit[pictures]'"):
         pictures.draw_attention(model=model, text=TEXT, output=tmp_path / "a.png")

@@ -67,11 +67,11 @@ def drawn(draw):
 
 def test_the_history_has_the_loss_and_the_metric_that_selects_the_model(drawn):
     loss, figure = drawn["learning_curve"].axes
-    (_, training, dev), (kept, _, f1) = loss.lines, figure.lines
+    (_, training, dev), (best_step, _, f1) = loss.lines, figure.lines
     np.testing.assert_array_equal(training.get_xydata(), [[2, 2], [4, 1], [8, 0.5]])
     np.testing.assert_array_equal(dev.get_xydata(), [[4, 1.5], [8, 1.75]])
     np.testing.assert_array_equal(f1.get_xydata(), [[4, 0.75], [8, 0.5]])
-    assert set(kept.get_xdata()) == {4}
+    assert set(best_step.get_xdata()) == {4}
     assert "the best is step 4, 0.750 on dev" in figure.get_xlabel()
 
 

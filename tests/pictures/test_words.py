@@ -10,7 +10,7 @@ from keras_bert.pictures.words import (
     project,
     words_in_context,
 )
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 PAIRS = [
@@ -91,7 +91,7 @@ def test_both_are_written(model, tmp_path):
 )
 @pytest.mark.usefixtures("eager")
 def test_rejects_what_cannot_be_drawn(texts, groups, sentence, model, tmp_path):
-    with says(sentence):
+    with raises_input_error(sentence):
         draw_contexts(
             model=model, word="bank", texts=texts, groups=groups, output=tmp_path / "a.png"
         )

@@ -14,7 +14,7 @@ from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource, SpanSource
 from keras_bert.readers.squad import QuestionSource
 from keras_bert.readers.texts import PAIR, TextSource
-from tests.messages import says
+from tests.messages import raises_input_error
 
 LABEL = datasets.ClassLabel(names=["entailment", "neutral"])
 TEXT = datasets.Value("string")
@@ -60,9 +60,9 @@ def test_pairs_have_their_labels_names(how, tmp_path):
         "on one)."
     )
     if how != "memory":
-        what = {"folder": "a saved dataset", "parquet": "Parquet"}[how]
+        format_name = {"folder": "a saved dataset", "parquet": "Parquet"}[how]
         assert source.description == (
-            f'{path}: {what}, texts in "premise" and "hypothesis", label in "label"'
+            f'{path}: {format_name}, texts in "premise" and "hypothesis", label in "label"'
         )
     unlabelled = TextSource(path, texts=PAIR, need_labels=False)
     assert [e.label for e in unlabelled] == ["entailment", None, "neutral"]
@@ -88,7 +88,7 @@ def test_parquet_of_another_program(tmp_path):
     assert [e.label for e in TextSource(path, fields="text=body,label=kind")] == ["x", "y"]
     several = TextSource(path, fields="text=body,label=topic", form=several_labels)
     assert [e.label for e in several] == [("a",), ("b",)]
-    with says('no column looks like a label...columns are "body", "topic"'):
+    with raises_input_error('no column looks like a label...columns are "body", "topic"'):
         TextSource(path)
     table["score"] = ["1", None]  # an empty cell is not the mark of a class label
     table.to_parquet(path)
@@ -146,23 +146,23 @@ def test_bad_tables(tmp_path):
     (file,) = (folder / "train").glob("*.arrow")
     whole = file.read_bytes()
     file.write_bytes(whole[:100])
-    with says("Could not read ...arrow as a file of Arrow: "):
+    with raises_input_error("Could not read ...arrow as a file of Arrow: "):
         TextSource(folder / "train", texts=PAIR)
     file.unlink()
-    with says("Could not read ...arrow as a file of Arrow: ...No such"):
+    with raises_input_error("Could not read ...arrow as a file of Arrow: ...No such"):
         TextSource(folder / "train", texts=PAIR)
     (folder / "test" / "state.json").write_text("{}")
-    with says("test/state.json lists no files. Save the dataset again"):
+    with raises_input_error("test/state.json lists no files. Save the dataset again"):
         TextSource(folder / "test", texts=PAIR)
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and nothing else")
-    with says("Could not read ...damaged.parquet as a Parquet file: "):
+    with raises_input_error("Could not read ...damaged.parquet as a Parquet file: "):
         TextSource(tmp_path / "damaged.parquet")
     empty = saved({"text": [], "label": []}, {"text": TEXT, "label": LABEL}, tmp_path / "e", how="")
-    with says("e.parquet has no rows"):
+    with raises_input_error("e.parquet has no rows"):
         TextSource(empty)
     undecided = {**PAIRS, "label": [-1] * 3}
     path = saved(undecided, FEATURES, tmp_path / "undecided", how="folder")
-    with says('has no gold label in "label" of any record'):
+    with raises_input_error('has no gold label in "label" of any record'):
         list(TextSource(path, texts=PAIR))
     assert has_data_folder(first_arguments(["evaluate", "--data", str(tmp_path)]))
     assert not has_data_folder(first_arguments(["evaluate", "--data", str(path)]))
@@ -207,5 +207,5 @@ def test_snli_without_a_gold_label_is_left_out_and_counted(tmp_path):
     (tmp_path / "signs.tsv").write_text("text\tlabel\na\t+\nb\t-\n")
     assert [e.label for e in TextSource(tmp_path / "signs.tsv")] == ["+", "-"]
     path.write_text("".join(f"{json.dumps({**line, 'gold_label': '-'})}\n" for line in NLI))
-    with says('has no gold label in "gold_label" of any record'):
+    with raises_input_error('has no gold label in "gold_label" of any record'):
         list(TextSource(path, texts=PAIR))

@@ -8,7 +8,7 @@ from keras_bert.readers.choices import ChoiceSource
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource
 from keras_bert.readers.squad import QuestionSource
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.readers.test_labelled_texts import pipe_in
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
@@ -80,7 +80,7 @@ def test_choices(write):
             "1 row without a context, left out.",
             "1 row without a label, left out.",
         ]
-        with says("a row without a context"):
+        with raises_input_error("a row without a context"):
             list(ChoiceSource(data, schema=train.schema, missing="error"))
     cells = write("d.csv", """context,choices,label\nwhich?,"['x', 'y']",0\n""")
     for data in (cells, pandas.read_csv(cells)):
@@ -160,7 +160,7 @@ def test_one_word_per_row(write, monkeypatch):
     ],
 )
 def test_bad_tables_of_words(content, message, write):
-    with says(message):
+    with raises_input_error(message):
         list(TaggedSource(write("a.csv", content)))
 
 
@@ -171,7 +171,9 @@ def test_the_tag_column_is_chosen_from_the_whole_file(write):
     late = CHUNKS.format("O", "O") * 800 + CHUNKS.format("O", "B-PER")
     source = TaggedSource(write("a.conll", late))
     assert source.description.endswith("tag in column 4")
-    with says("a.conll: the tag could be in column 3, or in column 4, which has O for all words"):
+    with raises_input_error(
+        "a.conll: the tag could be in column 3, or in column 4, which has O for all words"
+    ):
         TaggedSource(write("a.conll", CHUNKS.format("O", "O") * 3))
 
 
@@ -191,7 +193,7 @@ def test_predictions_in_the_last_column_are_not_read(predicted, write):
         source = TaggedSource(path, **options)
         assert [s.tags for s in source][0] == ("B-PER", "O", "B-LOC")
     if set(predicted) == {"O"}:
-        with says("the tag could be in column 3, or in column 4"):
+        with raises_input_error("the tag could be in column 3, or in column 4"):
             TaggedSource(path)
     else:
         source = TaggedSource(path)
@@ -206,7 +208,9 @@ def test_a_txt_has_sentences_or_conll(write):
     assert "plain lines, one sentence per line" in source.description
     path = write("b.txt", "ann B-PER\nleft O\n")
     assert [s.tags for s in TaggedSource(path)] == [("B-PER", "O")]
-    with says("b.txt could be CoNLL or plain text...Name it .conll, or give `word_column`"):
+    with raises_input_error(
+        "b.txt could be CoNLL or plain text...Name it .conll, or give `word_column`"
+    ):
         TaggedSource(path, need_labels=False)
     assert [s.words for s in TaggedSource(path, need_labels=False, word_column=1)] == [
         ("ann", "left")

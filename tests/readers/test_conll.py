@@ -3,7 +3,7 @@
 import pytest
 
 from keras_bert.readers.sentences import TaggedSource
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.readers.test_labelled_texts import pipe_in
 from tests.readers.test_tfds import LABEL, TEXT, prepare, several
 
@@ -81,8 +81,8 @@ def test_documents_may_be_named_and_what_stands_before_the_first_mark_is_one(rea
 def test_columns_can_be_given_and_a_models_tags_are_recognised(read):
     assert pairs(read(CONLL_2003, tag_column="2"))[1] == (("Peter", "Blackburn"), ("NNP", "NNP"))
     assert pairs(read(columns(0, 1)))[0][1] == ("NNP", "VBZ", "JJ", "NN")
-    known = read(CONLL_2003, labels=["NNP", "VBZ", "JJ", "NN", "CD"])
-    assert pairs(known)[0][1] == ("NNP", "VBZ", "JJ", "NN")
+    source = read(CONLL_2003, labels=["NNP", "VBZ", "JJ", "NN", "CD"])
+    assert pairs(source)[0][1] == ("NNP", "VBZ", "JJ", "NN")
     unlabelled = read(columns(0, 1), labels=["O", "B-X", "I-X"], need_labels=False, word_column=1)
     assert pairs(unlabelled)[2] == (("BRUSSELS", "1996-08-22"), None)
 
@@ -185,14 +185,14 @@ def test_a_pipe_of_plain_lines_is_read_line_by_line(monkeypatch):
 
 def test_sentences_from_python():
     given = ["He said so.", ["He", "said"], (["so"], ["O"]), {"words": ["x"], "tags": ["B"]}]
-    found = list(TaggedSource(given, need_labels=False))
-    assert [(e.text, e.words, e.tags) for e in found] == [
+    sentences = list(TaggedSource(given, need_labels=False))
+    assert [(e.text, e.words, e.tags) for e in sentences] == [
         ("He said so.", None, None),
         (None, ("He", "said"), None),
         (None, ("so",), ("O",)),
         (None, ("x",), ("B",)),
     ]
-    assert [e.document for e in found] == [0, 1, 2, 3]
+    assert [e.document for e in sentences] == [0, 1, 2, 3]
     rows = [{"tokens": ["in", "Rome"], "ner_tags": ["O", "B-LOC"]}, {"text": "in Rome"}]
     words, text = TaggedSource(rows, need_labels=False)
     assert (words.words, words.tags, text.text) == (("in", "Rome"), ("O", "B-LOC"), "in Rome")
@@ -228,7 +228,7 @@ def test_a_prepared_dataset_names_its_tags(tmp_path, monkeypatch):
     assert source.description.endswith('words in "tokens", tags in "ner"')
     other = TaggedSource("tfds:conll2003:train", tag_column="pos")
     assert pairs(other)[1] == (("Peter",), ("NNP",))
-    with says('record 1: no "chunks" among the keys'):
+    with raises_input_error('record 1: no "chunks" among the keys'):
         TaggedSource("tfds:conll2003:train", tag_column="chunks")
 
 
@@ -260,7 +260,7 @@ LABELLED = "We meet at noon .\tham\nWin a prize now !\tspam\nSee you there .\tha
     ],
 )
 def test_bad_lines_are_named(read, content, message):
-    with says(message):
+    with raises_input_error(message):
         list(read(content))
 
 
@@ -276,7 +276,7 @@ def test_bad_lines_are_named(read, content, message):
     ],
 )
 def test_bad_columns_are_named(read, content, options, message):
-    with says(message):
+    with raises_input_error(message):
         read(content, **options)
 
 
@@ -291,7 +291,7 @@ def test_bad_columns_are_named(read, content, options, message):
     ],
 )
 def test_bad_sentences_are_named(given, options, message):
-    with says(message):
+    with raises_input_error(message):
         TaggedSource(given, **options)
 
 

@@ -95,10 +95,10 @@ def test_json_lines_python_and_plain_lines(tmp_path):
         {"text": "ada saw her", "clusters": [[[0, 3], {"start": 8, "end": 11}]]},
         {"words": ["rain"], "clusters": []},
     ]
-    _, found = read(tmp_path, "".join(json.dumps(record) + "\n" for record in records))
-    assert found == list(CoreferenceSource(records))
-    assert found[0].spans == ((0, 1, "0"), (2, 3, "0"))
-    assert (found[1].words, found[1].spans) == (None, ((0, 3, "0"), (8, 11, "0")))
+    _, examples = read(tmp_path, "".join(json.dumps(record) + "\n" for record in records))
+    assert examples == list(CoreferenceSource(records))
+    assert examples[0].spans == ((0, 1, "0"), (2, 3, "0"))
+    assert (examples[1].words, examples[1].spans) == (None, ((0, 3, "0"), (8, 11, "0")))
     answer = {"words": ["a", "b"], "clusters": [[{"start": 0, "end": 1, "words": [0, 1]}] * 1]}
     assert list(CoreferenceSource([answer]))[0].spans == ()
     _, lines = read(tmp_path, "Ada saw her.\nRain.\n", need_labels=False)

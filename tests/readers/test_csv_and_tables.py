@@ -13,7 +13,7 @@ from keras_bert.readers.choices import ChoiceSource
 from keras_bert.readers.labels import score
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.texts import PAIR, TextSource
-from tests.messages import says
+from tests.messages import raises_input_error
 
 ROWS = [
     ("I was charged twice, please refund one", "billing"),
@@ -79,7 +79,7 @@ def test_a_pipe_gives_the_same_examples_as_a_file(name, monkeypatch):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
         assert examples("-", header=True) == EXAMPLES  # by its content
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
-        with says("standard input...could be the name of the column...`header=True`"):
+        with raises_input_error("standard input...could be the name of the column...`header=True`"):
             examples("-")
 
 
@@ -89,8 +89,8 @@ def test_unlabelled_files_are_csv_by_their_names_and_texts_with_commas_are_not(w
     lines = write(b"Hello, you\nIf so, say so\n", "a.txt")
     assert examples(lines, need_labels=False) == [("Hello, you", None), ("If so, say so", None)]
     without = write(as_csv([("win, now", "7"), ("see you", "9")], header=("hello, you", "8")))
-    found = examples(without, need_labels=False, header=False, text_column="1")
-    assert [text for text, _ in found] == ["hello, you", "win, now", "see you"]
+    unlabelled = examples(without, need_labels=False, header=False, text_column="1")
+    assert [text for text, _ in unlabelled] == ["hello, you", "win, now", "see you"]
 
 
 def test_a_line_is_that_where_its_row_begins(write):
@@ -116,7 +116,7 @@ def test_a_line_is_that_where_its_row_begins(write):
 )
 def test_bad_files(content, message, write):
     is_json = content.startswith(b"[")
-    with says(message.replace("csv", "json") if is_json else message):
+    with raises_input_error(message.replace("csv", "json") if is_json else message):
         examples(write(content, "train.json" if is_json else "train.csv"))
 
 
@@ -156,7 +156,9 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
     pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
     frame = pandas.DataFrame({"id": [1, 2], "body": ["a", "b"], "topic": [3, 4]}, index=[7, 7])
     assert examples(frame, text_column="body", label_column="topic") == [("a", "3"), ("b", "4")]
-    with says('the given table: no column looks like a text...columns are "id", "body", "topic"'):
+    with raises_input_error(
+        'the given table: no column looks like a text...columns are "id", "body", "topic"'
+    ):
         examples(frame)
     scores = pandas.DataFrame({"text_a": ["a", "b"], "text_b": ["c", "d"], "score": [0.5, np.nan]})
     source = TextSource(scores, texts=PAIR, form=score)
@@ -167,7 +169,7 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
 def test_splits_of_datasets_are_named():
     datasets = pytest.importorskip("datasets", reason="NOT TESTED with datasets")
     both = datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": ["a"]})})
-    with says("the splits train. Give one of them, such as data['tr"):
+    with raises_input_error("the splits train. Give one of them, such as data['tr"):
         examples(both)
 
 

@@ -16,7 +16,7 @@ from keras_bert.readers.glue import (
 from keras_bert.readers.labels import one_label, score
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.metrics import classification_metrics, score_metrics
-from tests.messages import says
+from tests.messages import raises_input_error
 
 # The first lines of GLUE's files: their columns, and a row each.
 FILES = {
@@ -111,8 +111,8 @@ def test_a_task_by_its_name(folder, name):
             if task.labels:
                 assert example.label in task.labels
     # A folder is its dev file, or where nothing is known its test file; its own folder will do.
-    own = folder / task.folders[0]
-    assert next(iter(read(own, task))) == next(iter(read(settings["dev"], task)))
+    task_folder = folder / task.folders[0]
+    assert next(iter(read(task_folder, task))) == next(iter(read(settings["dev"], task)))
     assert next(iter(read(folder, task, labelled=False))).label is None
 
 
@@ -152,12 +152,12 @@ def test_broken_lines_of_qqp_are_left_out_and_counted(folder):
     ],
 )
 def test_what_glue_does_not_have_is_named(name, message, tmp_path):
-    with says(message):
+    with raises_input_error(message):
         glue_settings(name, tmp_path)
 
 
 def test_a_file_of_another_task_is_named(folder):
-    with says('line 1: no column "question1"... QQP has'):
+    with raises_input_error('line 1: no column "question1"... QQP has'):
         read(folder / "RTE/dev.tsv", glue_task("QQP"))
 
 
@@ -201,15 +201,15 @@ def test_what_is_handed_in_of_each_task(name, tmp_path):
         said = ["3.142", "0.000", "5.000"]
     path = write_submission(name.lower(), iter(answers), tmp_path / "submission")
     assert path == tmp_path / "submission" / file
-    lines = ["index\tprediction", *(f"{number}\t{what}" for number, what in enumerate(said))]
+    lines = ["index\tprediction", *(f"{number}\t{answer}" for number, answer in enumerate(said))]
     assert path.read_text() == "".join(f"{line}\n" for line in lines)
     assert list(glue_submission(name, answers)) == lines
     assert write_submission(name, answers[:1], path.parent).read_text().count("\n") == 2
     if labels:
-        with says(f'predicts "maybe". The labels of GLUE\'s {name} are'):
+        with raises_input_error(f'predicts "maybe". The labels of GLUE\'s {name} are'):
             write_submission(name, [{"label": "maybe"}], path.parent)
     path.write_text("my own\n")
-    with says(f"{file} is a file that this command did not write"):
+    with raises_input_error(f"{file} is a file that this command did not write"):
         write_submission(name, answers, path.parent)
 
 
@@ -226,14 +226,14 @@ def test_the_metrics_of_each_task_have_the_names_that_glue_has(name):
     assert list(metrics) == ["task", *names, "score"] and metrics["task"] == name
     # What a run keeps the best epoch by is the mean of the same figures.
     assert metrics["score"] == pytest.approx(measures[task.metric])
-    with says(f"GLUE's {name} is measured by .... This model has no"):
+    with raises_input_error(f"GLUE's {name} is measured by .... This model has no"):
         glue_metrics(name, {})
 
 
 def test_answers_of_another_task_are_not_handed_in():
-    with says('predicts "yes". The labels of GLUE\'s RTE are "entailment"'):
+    with raises_input_error('predicts "yes". The labels of GLUE\'s RTE are "entailment"'):
         list(glue_submission("RTE", [{"label": "yes"}]))
-    with says("STS-B needs scores"):
+    with raises_input_error("STS-B needs scores"):
         list(glue_submission("STS-B", [{"label": "1", "score": 0.5}]))
 
 
@@ -256,5 +256,5 @@ def test_the_average_is_that_of_the_leaderboard():
     apart = {**bert_large, "MNLI": 86.7, "MNLI-mm": 85.9}  # as `evaluate --glue` says them
     for named in (apart, {name.lower(): value for name, value in apart.items()}):
         assert glue_average(named, with_wnli=False) == pytest.approx(82.45)
-    with says("needs RTE, too"):
+    with raises_input_error("needs RTE, too"):
         glue_average({k: v for k, v in bert_large.items() if k != "RTE"}, with_wnli=True)

@@ -8,13 +8,13 @@ import pytest
 from keras_bert.readers.labels import names_of_model, one_label, several_labels, sorted_labels
 from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.classification.classifier import Classifier
-from tests.messages import says
+from tests.messages import raises_input_error
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
 
 
 @pytest.mark.parametrize(
-    "label, values",
+    "label, spellings",
     [
         ("7", [7, "7", "07", "7.0", "+7", 7.0, np.int64(7), np.float32(7), "7e0", " 7 "]),
         ("-3", [-3, "-3", "-03", "-3.00", -3.0, np.int8(-3)]),
@@ -32,13 +32,13 @@ pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
         (None, [None, "", "  "]),
     ],
 )
-def test_one_label(label, values):
-    assert {one_label(value) for value in values} == {label}
+def test_one_label(label, spellings):
+    assert {one_label(value) for value in spellings} == {label}
 
 
 def test_values_of_numpy_and_pandas():
-    values = [np.True_, np.int32(5), np.float64(0.5), np.str_("x"), pandas.NA, pandas.NaT, b"y"]
-    data = [{"text": "a", "label": value} for value in values]
+    labels = [np.True_, np.int32(5), np.float64(0.5), np.str_("x"), pandas.NA, pandas.NaT, b"y"]
+    data = [{"text": "a", "label": value} for value in labels]
     assert [e.label for e in TextSource(data)] == ["True", "5", "0.5", "x", "y"]
 
 
@@ -113,8 +113,8 @@ def test_several_labels_of_one_text(value, tmp_path):
 
 
 def test_sets_and_no_labels(tmp_path):
-    values = [{"x"}, frozenset({"y", "x"}), set(), [], "", "[]", None]
-    data = [{"text": f"text {n}", "labels": value} for n, value in enumerate(values)]
+    cells = [{"x"}, frozenset({"y", "x"}), set(), [], "", "[]", None]
+    data = [{"text": f"text {n}", "labels": value} for n, value in enumerate(cells)]
     labels = [e.label for e in TextSource(data, form=several_labels)]
     assert labels == [("x",), ("x", "y"), (), (), (), (), ()]
     path = tmp_path / "a.csv"
@@ -133,7 +133,7 @@ def test_lists_of_0_and_1_need_names(tmp_path):
     frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
     tables = (rows, frame, tmp_path / "a.csv", tmp_path / "a.jsonl")
     for data in tables:
-        with says(
+        with raises_input_error(
             "[1, 0, 1]...looks like a 0 or 1 for each label...names as `labels`...`label_col"
         ):
             list(TextSource(data, form=several_labels))
@@ -143,11 +143,11 @@ def test_lists_of_0_and_1_need_names(tmp_path):
             assert [e.label for e in source] == expected
         again = TextSource(data, form=several_labels, schema=source.schema)
         assert [e.label for e in again] == expected
-        with says("looks like a 0 or 1 for each label...`labels` has 2 names."):
+        with raises_input_error("looks like a 0 or 1 for each label...`labels` has 2 names."):
             list(TextSource(data, form=several_labels, label_names="a,b"))
     # Two numbers could be two labels; a file of nothing else could not.
     pairs = [{"text": f"text {n}", "labels": [n % 2, 1 - n % 2]} for n in range(4)]
-    with says("the given table: each list looks like a 0 or 1 for each label"):
+    with raises_input_error("the given table: each list looks like a 0 or 1 for each label"):
         list(TextSource(pairs, form=several_labels))
     mixed = [*pairs, {"text": "and more", "labels": [1]}]
     assert [e.label for e in TextSource(mixed, form=several_labels)][-1] == ("1",)
@@ -162,7 +162,9 @@ def test_a_column_for_each_label(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(MATRIX)
     for data in (path, pandas.read_csv(path), pandas.read_csv(path).astype({"rude": bool})):
-        with says('the label could be in "rude" or in "false" or in "spam"...`label_columns`'):
+        with raises_input_error(
+            'the label could be in "rude" or in "false" or in "spam"...`label_columns`'
+        ):
             TextSource(data)
         source = TextSource(data, form=several_labels)
         labels = [e.label for e in source]
@@ -171,15 +173,15 @@ def test_a_column_for_each_label(tmp_path):
         for names in ("spam,rude", ["spam", "rude"]):
             given = TextSource(data, form=several_labels, label_columns=names)
             assert [e.label for e in given][3] == ("spam", "rude")
-    with says("`label_columns` has one name. Give the names of two or more labels."):
+    with raises_input_error("`label_columns` has one name. Give the names of two or more labels."):
         TextSource(path, form=several_labels, label_columns="rude")
     for name in ("label_columns", "label_names"):
-        with says("is for several labels per text (`multi_label=True`)"):
+        with raises_input_error("is for several labels per text (`multi_label=True`)"):
             TextSource(path, **{name: "rude,spam"})
-    with says('has no column "kind"'):
+    with raises_input_error('has no column "kind"'):
         TextSource(path, form=several_labels, label_columns="rude,kind")
     path.write_text(MATRIX + "k12,the last remark,2,0,1\n")
-    with says("""line 14: '2' in "rude" should be 0 or 1"""):
+    with raises_input_error("""line 14: '2' in "rude" should be 0 or 1"""):
         list(TextSource(path, form=several_labels, label_columns="rude,spam"))
     path.write_text(MATRIX + "k12,the last remark,,0,1\n")
     source = TextSource(path, form=several_labels, label_columns="rude,spam")
@@ -192,5 +194,7 @@ def test_a_column_for_each_label(tmp_path):
     ["['spam' 'ham']", "['spam', ", "[spam, ham]", "{spam}", {"spam": 2}, [["spam"]], [{"a": 1}]],
 )
 def test_what_is_no_list_of_labels_is_shown(value):
-    with says(f"row 1: {value!r} should " if isinstance(value, str) else "row 1: ... should "):
+    with raises_input_error(
+        f"row 1: {value!r} should " if isinstance(value, str) else "row 1: ... should "
+    ):
         list(TextSource([{"text": "a", "labels": value}], form=several_labels))

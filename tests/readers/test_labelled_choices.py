@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert.readers.choices import ChoiceSource
-from tests.messages import says
+from tests.messages import raises_input_error
 
 SWAG = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n"
@@ -35,7 +35,7 @@ def test_swag(tmp_path):
 def test_given_numbers_may_be_of_numpy():
     (example,) = ChoiceSource([("a", ["b", "c"], np.int64(1))])
     assert example.label == 1
-    with says("the label True. It should be the number of"):
+    with raises_input_error("the label True. It should be the number of"):
         ChoiceSource([("a", ["b", "c"], True)])
 
 
@@ -43,7 +43,7 @@ def test_given_numbers_may_be_of_numpy():
 def test_items_that_are_no_examples(item):
     with pytest.raises(ValueError, match="must be a context and its choices.*Received"):
         ChoiceSource([item])
-    with says('no list of choices under "choices"'):
+    with raises_input_error('no list of choices under "choices"'):
         ChoiceSource([("a", 7, 1)])
 
 
@@ -70,5 +70,5 @@ def test_json_lines_and_fields(tmp_path):
     ],
 )
 def test_bad_input(tmp_path, content, message):
-    with says(message):
+    with raises_input_error(message):
         list(read(tmp_path, content))

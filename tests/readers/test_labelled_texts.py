@@ -10,7 +10,7 @@ import pytest
 from keras_bert.readers import sources
 from keras_bert.readers.labels import score, several_labels
 from keras_bert.readers.texts import TextSource, text_warnings
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 @pytest.fixture
@@ -41,11 +41,13 @@ def test_tsv_without_header_is_told_by_content_whichever_column_comes_first(writ
 
 
 def test_a_header_is_found_by_known_names_and_by_content(write):
-    known = TextSource(write("Label\tid\tSentence\nx\t1\tone two\ny\t2\tthree four\n"))
-    assert pairs(known) == [("one two", "x"), ("three four", "y")]
-    assert 'text in "Sentence", label in "Label"' in known.description
+    source = TextSource(write("Label\tid\tSentence\nx\t1\tone two\ny\t2\tthree four\n"))
+    assert pairs(source) == [("one two", "x"), ("three four", "y")]
+    assert 'text in "Sentence", label in "Label"' in source.description
     unknown = write("wording\tkind\n" + TSV)
-    with says('line 1: "kind" in column 2 could be the name of the column, or a label...`header'):
+    with raises_input_error(
+        'line 1: "kind" in column 2 could be the name of the column, or a label...`header'
+    ):
         TextSource(unknown)
     assert pairs(TextSource(unknown, header=True)) == ROWS
     assert pairs(TextSource(unknown, header=False)) == [("wording", "kind"), *ROWS]
@@ -55,7 +57,7 @@ def test_a_header_is_found_by_known_names_and_by_content(write):
 
 
 def test_a_rare_label_in_the_first_line_is_a_question_unless_a_model_has_it(write):
-    with says('line 1: "2" in column 2 could be the name of the column'):
+    with raises_input_error('line 1: "2" in column 2 could be the name of the column'):
         TextSource(write("a text\t2\n" + TSV))
     rare = write("a text\trare\n" + TSV)
     assert pairs(TextSource(rare, labels=("0", "1", "rare")))[0] == ("a text", "rare")
@@ -65,7 +67,7 @@ def test_a_label_has_two_values_that_repeat_unless_rows_are_few_and_nothing_else
     few = "a fine text\tx\na long text\tx\n"
     assert pairs(TextSource(write(few))) == [("a fine text", "x"), ("a long text", "x")]
     for many in (few * 10, "".join(f"the text {n}\tx{n}\n" for n in range(20))):
-        with says("no column looks like a label (two or more values that repeat)"):
+        with raises_input_error("no column looks like a label (two or more values that repeat)"):
             TextSource(write(many))
     with_language = "".join(f"en\t{text}\t{label}\n" for text, label in ROWS)
     assert pairs(TextSource(write(with_language))) == ROWS
@@ -78,7 +80,7 @@ def test_an_id_of_which_rows_come_twice_is_no_label_beside_one(write):
 
 def test_a_text_that_is_a_known_name_is_a_question(write):
     path = write("review\t1\n" + TSV)
-    with says('"1" is the name of a column and one of its labels...`header=False`'):
+    with raises_input_error('"1" is the name of a column and one of its labels...`header=False`'):
         TextSource(path)
     assert pairs(TextSource(path, header=False))[0] == ("review", "1")
 
@@ -90,7 +92,7 @@ def test_columns_and_header_can_be_given(write):
     with_header = "b\tb2\tfirst\tsecond\n" + rows
     named = TextSource(write(with_header), text_column="first", label_column="b2")
     assert pairs(named)[4] == ("the text of row 4", "1")
-    with says('"1" is the name of a column and one of its labels'):
+    with raises_input_error('"1" is the name of a column and one of its labels'):
         TextSource(write(TSV), header=True)
     assert len(pairs(TextSource(write("text\tlabel\n" + TSV), header=False))) == len(ROWS) + 1
 
@@ -204,7 +206,7 @@ def test_a_header_that_comes_again_is_told_by_its_line(write, header):
     """Where files were joined; its own words would be one more label."""
     given = {"text_column": "1", "label_column": "2", "header": True}
     source = TextSource(write(header + TSV + header + TSV), **given)
-    with says("line 26: the header line again"):
+    with raises_input_error("line 26: the header line again"):
         list(source)
     as_rows = TextSource(write("text\tlabel\n" + TSV + "text\tlabel\n"), header=False)
     assert pairs(as_rows)[-1] == ("text", "label")
@@ -247,7 +249,7 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
 def test_given_labels_are_words_or_whole_numbers():
     given = TextSource([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x "), ("e", 0.5)])
     assert [example.label for example in given] == ["1", "0", "True", "x", "0.5"]
-    with says("Text 1 ...: 1j is neither a text nor"):
+    with raises_input_error("Text 1 ...: 1j is neither a text nor"):
         TextSource([("a", 1j)])
 
 
@@ -311,7 +313,7 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
     ],
 )
 def test_a_bad_file_is_told_in_one_sentence(write, content, message):
-    with says(message):
+    with raises_input_error(message):
         list(TextSource(write(content)))
 
 
@@ -319,7 +321,7 @@ def test_a_file_without_line_ends_is_told_before_the_memory_is_full(write, monke
     monkeypatch.setattr(sources, "_LONGEST_LINE", 1000)
     given = {"header": False, "text_column": 1, "label_column": 2}
     assert len(pairs(TextSource(write("x" * 990 + "\ty\n" + "a\tz\n"), **given))) == 2
-    with says("line 2: more than 0 MiB without a line end"):
+    with raises_input_error("line 2: more than 0 MiB without a line end"):
         list(TextSource(write("a\tx\n" + "x" * 1000 + "\ty\n"), **given))
 
 
@@ -345,18 +347,18 @@ IDS = "".join(f"the text {i}\t{i}\n" for i in range(30))
     ],
 )
 def test_columns_that_cannot_be_detected_are_asked_for(write, content, options, message):
-    with says(message):
+    with raises_input_error(message):
         TextSource(write(content), **options)
 
 
 @pytest.mark.parametrize("name, message", [("none.tsv", "does not exist"), ("", "is a folder")])
 def test_what_is_no_file_is_named(tmp_path, name, message):
-    with says(message):
+    with raises_input_error(message):
         TextSource(tmp_path / name)
 
 
 def test_a_file_of_pairs_is_not_silently_read_as_single_texts(shared_data):
-    with says('"#1 String" and in "#2 String"...`text_column`'):
+    with raises_input_error('"#1 String" and in "#2 String"...`text_column`'):
         TextSource(shared_data / "mrpc" / "train.tsv")
     chosen = TextSource(shared_data / "mrpc" / "train.tsv", text_column="#2 String")
     assert sum(1 for _ in chosen) == 3576

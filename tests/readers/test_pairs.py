@@ -4,7 +4,7 @@ import pytest
 
 from keras_bert.readers.labels import score, several_labels
 from keras_bert.readers.texts import PAIR, TextSource, text_warnings
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_first_score_that_never_comes_again_is_no_header(first, write):
 @pytest.mark.parametrize("value", ["high", "inf", "1e999", "1_000", "１", "1,5"])
 def test_what_is_no_score_is_told_by_its_line(write, value):
     table = "score\ttext_a\ttext_b\n1.5\ta\tb\n" + f"{value}\tc\td\n"
-    with says(f'line 3: "{value}" is not a score, a number such as'):
+    with raises_input_error(f'line 3: "{value}" is not a score, a number such as'):
         list(TextSource(write(table), texts=PAIR, form=score))
 
 
@@ -106,14 +106,14 @@ def test_one_bad_or_missing_score_among_good_ones_is_told_by_its_line(write, val
     rows[place] = f"{value}\tone text\tand its twin"
     path = write("\n".join(rows))
     if (value, place) == ("high", 0):  # this is what a header looks like
-        with says('line 1: "high" in column 1 could be the name of the column'):
+        with raises_input_error('line 1: "high" in column 1 could be the name of the column'):
             TextSource(path, texts=PAIR, form=score)
     elif value in ("nan", "NA"):  # as pandas reads them
         source = TextSource(path, texts=PAIR, form=score)
         assert place + 1 not in [example.line for example in source]
         assert f"line {place + 1}: 1 row without a score" in source.notes()[0]
     else:
-        with says(f'line {place + 1}: "{value}" is not a score, a number'):
+        with raises_input_error(f'line {place + 1}: "{value}" is not a score, a number'):
             list(TextSource(path, texts=PAIR, form=score))
 
 
@@ -146,7 +146,7 @@ SCORES = {"texts": PAIR, "form": score}
     ],
 )
 def test_bad_fields_are_named(write, fields, message):
-    with says(message):
+    with raises_input_error(message):
         TextSource(write(XYZ), texts=PAIR, fields=fields, header=True)
 
 
@@ -177,5 +177,5 @@ def test_bad_fields_are_named(write, fields, message):
     ],
 )
 def test_bad_files_and_columns_are_named(write, content, options, message):
-    with says(message):
+    with raises_input_error(message):
         list(TextSource(write(content), **options))

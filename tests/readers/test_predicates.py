@@ -50,11 +50,11 @@ def read(tmp_path, content, **options):
 
 
 def test_conll_2005(tmp_path):
-    found = read(tmp_path, OF_2005)
-    assert [" ".join(each.tags) for each in found] == TAGS_2005
-    assert [each.predicate[:2] for each in found] == [(1, 2), (4, 5)]
-    assert found[0].words == ("Ada", "saw", "that", "Max", "left", ".")
-    assert [each.line for each in found] == [1, 1] and found[0].line_of(4) == 5
+    examples = read(tmp_path, OF_2005)
+    assert [" ".join(example.tags) for example in examples] == TAGS_2005
+    assert [example.predicate[:2] for example in examples] == [(1, 2), (4, 5)]
+    assert examples[0].words == ("Ada", "saw", "that", "Max", "left", ".")
+    assert [example.line for example in examples] == [1, 1] and examples[0].line_of(4) == 5
     assert PredicateSource(tmp_path / "file").description.endswith(
         "CoNLL-2005, one example per predicate"
     )
@@ -71,8 +71,11 @@ def test_conll_2012(tmp_path):
 def test_predicates_without_arguments_are_read_to_predict(tmp_path):
     lines = [line.split() for line in OF_2005.splitlines()]
     unlabelled = "\n".join(" ".join(cells[:4]) for cells in lines) + "\n"
-    found = read(tmp_path, unlabelled, need_labels=False)
-    assert [(each.predicate.start, each.tags) for each in found] == [(1, None), (4, None)]
+    examples = read(tmp_path, unlabelled, need_labels=False)
+    assert [(example.predicate.start, example.tags) for example in examples] == [
+        (1, None),
+        (4, None),
+    ]
     with pytest.raises(
         InputError, match=r"line 1: the sentence has 2 predicates in column 4 and 0"
     ):
@@ -89,9 +92,9 @@ def test_json_lines_and_python_are_the_same(tmp_path):
         {"text": "she left", "words": ["she", "left"], "predicate": [1, 2], "tags": ["O", "B-V"]},
     ]
     lines = "".join(json.dumps(record) + "\n" for record in records)
-    found = read(tmp_path, lines)
-    assert found == list(PredicateSource(records))
-    assert found[0].predicate == LabelledSpan(1, 2) and found[0].text == "she left"
+    examples = read(tmp_path, lines)
+    assert examples == list(PredicateSource(records))
+    assert examples[0].predicate == LabelledSpan(1, 2) and examples[0].text == "she left"
     (text,) = PredicateSource([{"text": "she left", "predicate": [4, 8]}], need_labels=False)
     assert (text.words, text.predicate, text.tags) == (None, LabelledSpan(4, 8), None)
     answer = {"words": ["a", "b"], "predicate": {"start": 2, "end": 3, "words": [1, 2]}}

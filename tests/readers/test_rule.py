@@ -9,7 +9,7 @@ from keras_bert.readers import tables
 from keras_bert.readers.labels import score, several_labels
 from keras_bert.readers.sources import files_of
 from keras_bert.readers.texts import PAIR, TextSource, text_warnings
-from tests.messages import says
+from tests.messages import raises_input_error
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
 
@@ -48,7 +48,9 @@ def test_a_csv_has_a_header_line_unless_it_is_said_to_have_none(write):
     path = write("a.csv", "phrase,verdict\n" + BODY)
     assert examples(path) == ROWS
     assert examples(write("b.csv", BODY), header=False) == ROWS
-    with says('b.csv: "no" is the name of a column and one of its labels...`header=False`'):
+    with raises_input_error(
+        'b.csv: "no" is the name of a column and one of its labels...`header=False`'
+    ):
         examples(write("b.csv", BODY))
     # Few rows, unknown names: as many answers as rows below the header.
     for content, texts in (
@@ -83,7 +85,9 @@ def test_a_tsv_has_a_header_where_a_flag_or_the_model_names_one(write):
         {"schema": {"text": ["phrase"], "label": ["verdict"]}},
     ):
         assert examples(path, **given) == ROWS
-    with says('a.tsv, line 1: "verdict" in column 2 could be the name of the column, or a label'):
+    with raises_input_error(
+        'a.tsv, line 1: "verdict" in column 2 could be the name of the column, or a label'
+    ):
         examples(path)
 
 
@@ -100,20 +104,20 @@ def test_a_tsv_without_a_header_says_so_and_its_dev_file_may_have_one(write):
 def test_a_txt_is_one_text_per_line_whatever_it_has(content, write):
     path = write("a.txt", content)
     assert [t for t, _ in examples(path, need_labels=False)] == content.splitlines()
-    with says(
+    with raises_input_error(
         "a.txt as labelled text: a .txt file has one text per line and no labels...tabs .tsv"
     ):
         examples(path)
 
 
 def test_an_extension_counts_and_not_the_content(write):
-    with says("a.csv, line 2: 3 columns, but the first line has 1"):
+    with raises_input_error("a.csv, line 2: 3 columns, but the first line has 1"):
         examples(write("a.csv", 'text\n{"a": 1, "b": 2, "c": 3}\n'), need_labels=False)
-    with says("a.jsonl, line 1: not JSON"):
+    with raises_input_error("a.jsonl, line 1: not JSON"):
         examples(write("a.jsonl", "text,label\n" + BODY))
-    with says("a.conll as labelled text: its name says that it is CoNLL"):
+    with raises_input_error("a.conll as labelled text: its name says that it is CoNLL"):
         examples(write("a.conll", "a O\n"))
-    with says("Could not read ...a.parquet as a Parquet file"):
+    with raises_input_error("Could not read ...a.parquet as a Parquet file"):
         examples(write("a.parquet", "text,label\n" + BODY))
     assert examples(write("a.csv.gz", "text,label\n" + BODY)) == ROWS
     # Without an extension, or with another one, the content does.
@@ -142,7 +146,7 @@ def test_the_line_of_excel_names_the_separator(delimiter, write):
     source = [*TextSource(path)]
     assert source[0].line == 2 + 1
     assert [(e.text, e.label) for e in source] == ROWS
-    with says("b.csv as labelled text: line 1 has 0 columns"):
+    with raises_input_error("b.csv as labelled text: line 1 has 0 columns"):
         examples(write("b.csv", f"sep={delimiter}\r\n"))
 
 
@@ -153,10 +157,12 @@ def test_unnamed_columns_are_ignored_and_two_of_one_name_are_not(write):
         assert examples(path) == examples(frame) == ROWS
     frame = pandas.DataFrame([(text, label, label) for text, label in ROWS])
     frame.columns = ["text", "label", "label"]
-    with says('the given table, row 1: two columns of the header have the same name, "label"'):
+    with raises_input_error(
+        'the given table, row 1: two columns of the header have the same name, "label"'
+    ):
         examples(frame)
     frame.columns = ["text", "label", "text"]
-    with says('"text"'):
+    with raises_input_error('"text"'):
         examples(frame)
     frame.columns = ["text", "label", "other"]
     assert examples(frame) == ROWS
@@ -193,10 +199,12 @@ def test_two_columns_that_could_be_the_label_are_a_question(write):
     )
     path, frame = both(f"note,place,reason,ticket\n{rows}", write("a.csv", ""))
     for data in (path, frame, frame.to_dict("records")):
-        with says('the label could be in "place" or in "reason". Give the right one as `label_col'):
+        with raises_input_error(
+            'the label could be in "place" or in "reason". Give the right one as `label_col'
+        ):
             examples(data)
         assert examples(data, label_column="reason")[1] == ("the delivery number 1 failed", "b")
-        with says('the label could be in "place" or in "reason"'):
+        with raises_input_error('the label could be in "place" or in "reason"'):
             TextSource(data, form=several_labels)
 
 
@@ -204,7 +212,9 @@ def test_two_columns_that_could_be_the_text_are_a_question(write):
     rows = "".join(f"subject of mail {n},body of the mail {n},{'xy'[n % 2]}\n" for n in range(20))
     path, frame = both(f"head,rest,label\n{rows}", write("a.csv", ""))
     for data in (path, frame):
-        with says('has text in "head" and in "rest". Give the right one as `text_column`'):
+        with raises_input_error(
+            'has text in "head" and in "rest". Give the right one as `text_column`'
+        ):
             examples(data)
         assert examples(data, text_column="rest")[0] == ("body of the mail 0", "x")
         joined = TextSource(data, fields="text=head+rest")
@@ -214,7 +224,7 @@ def test_two_columns_that_could_be_the_text_are_a_question(write):
         assert 'text in "head" + "rest"' in joined.description
         again = TextSource(data, schema=joined.schema)
         assert [e.text for e in again] == texts
-    with says('has no column "tail". Its columns are "head", "rest", "label"'):
+    with raises_input_error('has no column "tail". Its columns are "head", "rest", "label"'):
         examples(path, fields="text=head+tail")
     gap = pandas.DataFrame(
         {"head": ["a", None, None], "rest": ["b", "c", None], "label": list("xyx")}
@@ -228,7 +238,7 @@ def test_two_usual_names_are_a_question_and_the_first_of_them_wins(write):
     rows = "".join(f"{text},{label},{label}\n" for text, label in ROWS)
     path, frame = both(f"text,category,sentiment\n{rows}", write("a.csv", ""))
     for data in (path, frame):
-        with says('the label could be in "category" or in "sentiment"'):
+        with raises_input_error('the label could be in "category" or in "sentiment"'):
             examples(data)
     path, frame = both(f"text,category,label\n{rows}", path)
     assert TextSource(path).columns.label == TextSource(frame).columns.label == ("label",)
@@ -241,7 +251,7 @@ def test_ids_dates_and_columns_of_one_value_are_no_labels(write):
     )
     path, frame = both(f"id,day,language,user,size,phrase,verdict\n{rows}", write("a.csv", ""))
     for data in (path, frame, frame.assign(day=pandas.to_datetime(frame["day"]))):
-        with says('has text in "size" and in "phrase"'):
+        with raises_input_error('has text in "size" and in "phrase"'):
             examples(data)
         assert examples(data, text_column="phrase") == ROWS
 
@@ -284,7 +294,9 @@ def test_the_only_score(write):
         assert [e.label for e in source][:3] == [0.5, 1.5, 2.5]
     path, frame = both("left,right,a,b\n" + "one x,two y,1.5,2.5\none z,two w,0.5,1.5\n", path)
     for data in (path, frame):
-        with says('the score could be in "a" or in "b". Give the right one as `fields`, label='):
+        with raises_input_error(
+            'the score could be in "a" or in "b". Give the right one as `fields`, label='
+        ):
             TextSource(data, texts=PAIR, form=score)
 
 
@@ -324,7 +336,9 @@ def test_missing_texts_and_labels_are_left_out_and_counted(write):
     unlabelled = TextSource(path, need_labels=False)
     assert [e.text for e in unlabelled] == ["good one", "bad one", "so so", "fine"]
     for data, line in ((path, "line 3"), (frame, "row 2")):
-        with says(f'{line}: a row without a text. Set `missing="skip"` to leave such rows out'):
+        with raises_input_error(
+            f'{line}: a row without a text. Set `missing="skip"` to leave such rows out'
+        ):
             examples(data, missing="error")
     assert (
         examples(path, keep_na=True)
@@ -342,9 +356,9 @@ def test_missing_texts_and_labels_are_left_out_and_counted(write):
 def test_a_class_called_none_is_kept_on_request(name, write):
     rows = [(text, "bug" if label == "no" else name) for text, label in ROWS]
     path, frame = both("text,label\n" + "".join(f"{t},{y}\n" for t, y in rows), write("a.csv", ""))
-    kept = [(t, y) for t, y in rows if y == "bug"] if name != "none" else rows
+    expected = [(t, y) for t, y in rows if y == "bug"] if name != "none" else rows
     source = TextSource(path)
-    assert [(e.text, e.label) for e in source] == examples(frame) == kept
+    assert [(e.text, e.label) for e in source] == examples(frame) == expected
     said = f'6 rows with "{name}" in "label", which is read as no label'
     assert (name == "none") or said in source.notes()[-1]
     assert examples(path, keep_na=True) == rows
@@ -362,9 +376,11 @@ def test_a_pipe_of_many_missing_labels_lists_the_first_ones(write):
 
 
 def test_nothing_left_is_an_error(write):
-    with says('has no label in "label" of any record (lines 2 and 3), so there is nothing'):
+    with raises_input_error(
+        'has no label in "label" of any record (lines 2 and 3), so there is nothing'
+    ):
         examples(write("a.csv", "text,label\na,\nb,\n"))
-    with says('has no text in "text" of any record'):
+    with raises_input_error('has no text in "text" of any record'):
         examples(write("a.csv", "text,label\n,x\n,y\n"))
 
 
@@ -386,9 +402,13 @@ def test_tables_of_every_kind():
     assert examples(np.array(["a b", "c"]), need_labels=False) == [("a b", None), ("c", None)]
     for empty in (frame[:0], []):
         assert examples(empty, need_labels=False) == examples(empty) == []
-    with says("The given table has no columns. Expected one with a text in each row."):
+    with raises_input_error(
+        "The given table has no columns. Expected one with a text in each row."
+    ):
         examples(pandas.DataFrame())
-    with says("A dictionary must have a list for each column, all of the same length"):
+    with raises_input_error(
+        "A dictionary must have a list for each column, all of the same length"
+    ):
         examples({"text": ["a", "b"], "label": ["x"]})
 
 
@@ -404,5 +424,5 @@ def test_several_files_and_globs(tmp_path, write):
     assert files_of([tmp_path / "c.tsv", str(tmp_path / "a*")])[1:] == [str(tmp_path / "a.csv")]
     frame = pandas.DataFrame(ROWS)
     assert files_of(frame)[0] is frame and files_of(ROWS) == [ROWS]
-    with says("No file matches ...*.json. Expected a path, or a glob"):
+    with raises_input_error("No file matches ...*.json. Expected a path, or a glob"):
         files_of(str(tmp_path / "*.json"))

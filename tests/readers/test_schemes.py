@@ -80,8 +80,8 @@ def test_spans_are_seqevals_and_so_conllevals():
     from seqeval.metrics.sequence_labeling import get_entities
 
     for tags in sequences():
-        found = [(kind, start, end + 1) for kind, start, end in get_entities(list(tags))]
-        assert [(span.kind, span.start, span.end) for span in spans_of(tags)] == found, tags
+        entities = [(kind, start, end + 1) for kind, start, end in get_entities(list(tags))]
+        assert [(span.kind, span.start, span.end) for span in spans_of(tags)] == entities, tags
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_strict_spans_are_seqevals(scheme, reference):
         warnings.simplefilter("ignore")
         theirs = Entities(some, reference).entities
     for tags, expected in zip(some, theirs, strict=True):
-        found = {(span.kind, span.start, span.end) for span in strict_spans(tags, scheme)}
-        assert found == {(e.tag, e.start, e.end) for e in expected}, tags
+        spans = {(span.kind, span.start, span.end) for span in strict_spans(tags, scheme)}
+        assert spans == {(e.tag, e.start, e.end) for e in expected}, tags
 
 
 def test_what_is_broken_is_read_as_the_nearest_right_thing():

@@ -8,7 +8,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from keras_bert import Tagger
 from keras_bert.base.errors import InputError
 from keras_bert.readers.spans import SpanSource, spans_of_tags
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.readers.test_tfds import LABEL, NUMBER, TEXT, prepare, several
 
 CONLL = "EU B-ORG\nand O\nNew B-LOC\nYork I-LOC\n\nRome B-LOC\n"
@@ -64,8 +64,8 @@ def test_conll_json_lines_and_plain_lines(tmp_path):
 def test_a_sentence_that_begins_with_what_could_be_a_tag_is_plain_text(text, tmp_path):
     file = tmp_path / "a.txt"
     file.write_text(text)
-    found = list(SpanSource(file, need_labels=False))
-    assert [(e.text, e.words) for e in found] == [(line, None) for line in text.splitlines()]
+    examples = list(SpanSource(file, need_labels=False))
+    assert [(e.text, e.words) for e in examples] == [(line, None) for line in text.splitlines()]
 
 
 def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
@@ -83,7 +83,7 @@ def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
     source = SpanSource("tfds:broken:train", schema=None, invalid_tags="repair")
     assert [example.spans for example in source] == [((0, 2, "LOC"),), ((1, 2, "LOC"),)]
     assert "tfds:broken:train: 1 tag invalid in the scheme bio" in source.notes()[0]
-    with says('record 2: the tag I-LOC of "York" is invalid there'):
+    with raises_input_error('record 2: the tag I-LOC of "York" is invalid there'):
         list(SpanSource("tfds:broken:train", schema=None, invalid_tags="error"))
 
 
@@ -104,7 +104,7 @@ def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):
     assert source.description == "tfds:nested:train: a prepared tfds split, words, spans"
     assert source.labelled and source.notes() == []
     assert [example.spans for example in source] == [((0, 4, "ORG"), (3, 4, "LOC")), ()]
-    with says("`tag_column` is for files with tags"):
+    with raises_input_error("`tag_column` is for files with tags"):
         SpanSource("tfds:nested:train", tag_column="x")
     places = {"featuresDict": {"features": {"start": NUMBER, "end": NUMBER}}}
     features = {"text": TEXT, "spans": several(places)}
@@ -112,7 +112,7 @@ def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):
     prepare(tmp_path, "places", features, [row, {**row, "spans/end": [8]}])
     source = iter(SpanSource("tfds:places:train"))
     assert next(source).spans == ((3, 7, None),)
-    with says("record 2: the span ... is beyond the text"):
+    with raises_input_error("record 2: the span ... is beyond the text"):
         next(source)
 
 
@@ -146,7 +146,7 @@ def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tm
     assert Tagger.notes(list(Tagger.read(path))) == [note]
     for need_labels in (True, False):
         refusing = SpanSource(path, invalid_tags="error", need_labels=need_labels)
-        with says(f'line {line}: the tag I-LOC of "Rome" is invalid'):
+        with raises_input_error(f'line {line}: the tag I-LOC of "Rome" is invalid'):
             next(iter(refusing))
 
 
@@ -160,7 +160,7 @@ def test_given_texts_are_strings_words_or_objects():
         SpanSource(given)
     with pytest.raises(ValueError, match="must be a string, a list of words"):
         SpanSource([5])
-    with says("`tag_column` is for files"):
+    with raises_input_error("`tag_column` is for files"):
         SpanSource(given, tag_column="2")
 
 
@@ -182,5 +182,5 @@ ROME = '{"words": ["Rome"], "spans": []}\n{"words": ["Rome"], "spans": 3}\n'
 )
 def test_what_cannot_be_is_rejected_with_its_place(tmp_path, name, content, options, message):
     (tmp_path / name).write_text(content)
-    with says(message):
+    with raises_input_error(message):
         list(SpanSource(tmp_path / name, **options))

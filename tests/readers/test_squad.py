@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert.base.files import parse_json
 from keras_bert.readers.squad import QuestionSource, nearest, question_warnings
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.readers.test_labelled_texts import pipe_in
 from tests.readers.test_tfds import NUMBER, TEXT, prepare, several
 
@@ -93,8 +93,8 @@ def test_version_2_with_questions_without_an_answer(write):
     # Other programs leave the word out, or the empty list.
     assert read(write(squad(qa(answers=[]))))[0].answers == ()
     without = {"id": 7, "question": "?", "is_impossible": True}
-    found = read(write(squad(without)))[0]
-    assert (found.id, found.answers) == ("7", ())
+    question = read(write(squad(without)))[0]
+    assert (question.id, question.answers) == ("7", ())
 
 
 def test_json_lines_are_read_line_by_line(monkeypatch):
@@ -110,11 +110,11 @@ def test_json_lines_are_read_line_by_line(monkeypatch):
 
 def test_questions_from_python():
     pairs = [("who?", "a text"), ("where?", "")]
-    found = list(QuestionSource(pairs, need_labels=False))
-    assert as_tuples(found) == [(None, "who?", "a text", None), (None, "where?", "", None)]
+    examples = list(QuestionSource(pairs, need_labels=False))
+    assert as_tuples(examples) == [(None, "who?", "a text", None), (None, "where?", "", None)]
     rows = [{**qa(), "context": CONTEXT}]
     assert as_tuples(QuestionSource(rows)) == EXPECTED
-    with says('the given questions, question 1: no "answers"'):
+    with raises_input_error('the given questions, question 1: no "answers"'):
         QuestionSource(pairs)
     for bad in (["text"], [("a", "b", "c")], [("a", 1)]):
         with pytest.raises(ValueError, match="must be pairs of a question and its context"):
@@ -138,8 +138,8 @@ def test_nearest_is_what_a_search_through_all_places_finds():
     text, context = "ab", "abab  ab aab"
     places = [place for place in range(len(context)) if context.startswith(text, place)]
     for start in range(-2, 15):
-        found = nearest(text, start, context)
-        assert abs(found - max(0, start)) == min(abs(place - max(0, start)) for place in places)
+        position = nearest(text, start, context)
+        assert abs(position - max(0, start)) == min(abs(place - max(0, start)) for place in places)
     assert nearest("ba ", 0, context) is None
 
 
@@ -189,12 +189,12 @@ def test_warnings_are_told_with_place_and_count(write):
     ],
 )
 def test_a_bad_file_is_a_sentence_with_its_place(write, content, message):
-    with says(f"train.json...{message}"):
+    with raises_input_error(f"train.json...{message}"):
         read(write(content))
 
 
 def test_a_missing_file_is_a_sentence(tmp_path):
-    with says("does not exist"):
+    with raises_input_error("does not exist"):
         QuestionSource(tmp_path / "none.json")
 
 
@@ -217,11 +217,11 @@ def test_other_names_are_said_by_fields(write):
     row = {"key": "q1", "query": "Who ran?", "passage": CONTEXT, "gold": [DOG]}
     fields = "id=key,question=query,context=passage,answers=gold"
     assert as_tuples(read(write(row), fields=fields)) == EXPECTED
-    with says('line 1: no text under "query"'):
+    with raises_input_error('line 1: no text under "query"'):
         read(write({"passage": "a"}), fields="question=query,context=passage")
-    with says("is SQuAD's JSON, whose names are known"):
+    with raises_input_error("is SQuAD's JSON, whose names are known"):
         read(write(squad(qa())), fields=fields)
-    with says("`fields` is for files; the given questions"):
+    with raises_input_error("`fields` is for files; the given questions"):
         QuestionSource([("a", "b")], fields=fields)
 
 

@@ -10,7 +10,7 @@ from keras_bert.readers.labels import score
 from keras_bert.readers.spans import SpanPairSource
 from keras_bert.readers.tables import open_table
 from keras_bert.readers.texts import PAIR, TextSource
-from tests.messages import says
+from tests.messages import raises_input_error
 
 _FEATURES = "tensorflow_datasets.core.features"
 TEXT = {"pythonClassName": f"{_FEATURES}.text_feature.Text", "text": {}}
@@ -61,17 +61,17 @@ def prepare(root, name, features, rows, labels=None, version="1.0.0", split="tra
 
 
 def _example(row):
-    found = {}
+    features = {}
     for name, value in row.items():
-        values = value if isinstance(value, list) else [value]
-        if values and isinstance(values[0], float):
-            found[name] = tf.train.Feature(float_list=tf.train.FloatList(value=values))
-        elif values and isinstance(values[0], str):
-            coded = [text.encode() for text in values]
-            found[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=coded))
+        items = value if isinstance(value, list) else [value]
+        if items and isinstance(items[0], float):
+            features[name] = tf.train.Feature(float_list=tf.train.FloatList(value=items))
+        elif items and isinstance(items[0], str):
+            coded = [text.encode() for text in items]
+            features[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=coded))
         else:
-            found[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-    return tf.train.Example(features=tf.train.Features(feature=found))
+            features[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=items))
+    return tf.train.Example(features=tf.train.Features(feature=features))
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_single_texts_by_the_names_of_their_features(root):
     prepare(
         root, "glue/sst2", features, [{**row, "label": -1} for row in rows], names, split="test"
     )
-    with says('sst2:test has no gold label in "label" of any record'):
+    with raises_input_error('sst2:test has no gold label in "label" of any record'):
         list(TextSource("tfds:glue/sst2:test"))
 
 
@@ -115,7 +115,9 @@ def test_pairs_scores_and_other_names_through_fields(root):
     prepare(root, "reviews", {"body": TEXT, "stars": NUMBER}, [{"body": "x", "stars": 3}] * 2)
     source = TextSource("tfds:reviews:train", fields="text=body,label=stars")
     assert [(e.text, e.label) for e in source] == [("x", "3")] * 2
-    with says('no column looks like a label...features are "body", "stars"...`label_column`'):
+    with raises_input_error(
+        'no column looks like a label...features are "body", "stars"...`label_column`'
+    ):
         TextSource("tfds:reviews:train")
 
 
@@ -166,7 +168,7 @@ def test_pairs_of_spans_by_their_names_and_by_fields(root):
         (None, 'record 1: no "words" and no "text" among the keys'),
         ("verb=label", '`fields` names "verb". It should be words, text, head, tail, label'),
     ):
-        with says(message):
+        with raises_input_error(message):
             list(SpanPairSource("tfds:who:train", fields=told))
     named = {"words": several(TEXT), "head": several(NUMBER), "tail": several(NUMBER)}
     row = {"words": ["ada", "in", "rome"], "head": [2, 3], "tail": [0, 1], "label": 0}
@@ -185,11 +187,11 @@ def test_bad_input(root):
         ("tfds:none:train", "tfds:none:train is not prepared"),
         ("tfds:spam:dev", "1.10.0 has no split dev. Choose from: train"),
     ):
-        with says(message):
+        with raises_input_error(message):
             TextSource(name)
     shard.write_bytes(shard.read_bytes()[:-3])
-    with says("tfds:spam:train is damaged after record 1: truncated record"):
+    with raises_input_error("tfds:spam:train is damaged after record 1: truncated record"):
         list(TextSource("tfds:spam:train"))
     shard.unlink()
-    with says("is missing. Prepare the dataset"):
+    with raises_input_error("is missing. Prepare the dataset"):
         TextSource("tfds:spam:train")

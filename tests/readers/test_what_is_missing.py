@@ -12,7 +12,7 @@ from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource, SpanSource
 from keras_bert.readers.squad import QuestionSource, question_warnings
 from keras_bert.readers.texts import TextSource
-from tests.messages import says
+from tests.messages import raises_input_error
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
 
@@ -71,7 +71,9 @@ def test_objects(reader, row, key, part, noun, form, tmp_path):
     assert len([*source]) == 2
     location = {"json": "item", "parquet": "row"}.get(form, "line")
     assert source.notes() == [f"{path}, {location} 2: 1 {noun} without {part}, left out."]
-    with says(f'{location} 2: a {noun} without {part}. Set `missing="skip"` to leave such {noun}s'):
+    with raises_input_error(
+        f'{location} 2: a {noun} without {part}. Set `missing="skip"` to leave such {noun}s'
+    ):
         list(reader(path, missing="error"))
 
 
@@ -79,7 +81,9 @@ def test_objects(reader, row, key, part, noun, form, tmp_path):
 def test_nothing_left(reader, row, key, part, noun, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({**row, key: None}) + "\n")
-    with says(f"has no {part.removeprefix('a ')}...of any record (line 1), so there is nothing to"):
+    with raises_input_error(
+        f"has no {part.removeprefix('a ')}...of any record (line 1), so there is nothing to"
+    ):
         list(reader(path))
 
 
@@ -105,10 +109,10 @@ def test_sentences_without_tags(tmp_path):
             )
             unlabelled = TaggedSource(data, need_labels=False)
             assert [s.tags for s in unlabelled] == [("B-X",), None, ("O",)]
-            with says('a sentence without tags. Set `missing="skip"`'):
+            with raises_input_error('a sentence without tags. Set `missing="skip"`'):
                 list(TaggedSource(data, missing="error"))
     path.write_text("sentence_id,word,tag\n1,ann,O\n1,bo,\n")
-    with says('line 3: no tag in "tag"'):
+    with raises_input_error('line 3: no tag in "tag"'):
         list(TaggedSource(path))
 
 
@@ -125,7 +129,7 @@ def test_questions_of_squad(tmp_path):
         more = again if count == 2 else ": 1 question"
         assert note == f"{path}, {where}{more} without answers, left out."
         assert question_warnings(examples)[-1] == note
-        with says(f"{where}: a question without answers"):
+        with raises_input_error(f"{where}: a question without answers"):
             list(QuestionSource(path, missing="error"))
 
 
@@ -142,7 +146,7 @@ def test_labels_that_could_be_one_or_several_are_a_question(mark, tmp_path):
     frame.to_csv(path, index=False)
     separator = mark.strip()
     for data in (path, frame, frame.to_dict("records")):
-        with says(
+        with raises_input_error(
             f'1: "{cells[0]}" could be one label or several...`label_separator=","`...'
             if data is not path
             else f'line 2: "{cells[0]}" could be one label or several, and no cell has |'
@@ -160,5 +164,5 @@ def test_labels_that_could_be_one_or_several_are_a_question(mark, tmp_path):
     frame.loc[1, "labels"] = "login|bug"
     labels = [e.label for e in TextSource(frame, form=several_labels)]
     assert labels == [(cells[0],), ("login", "bug"), (cells[2],)]
-    with says("`label_separator` is for several labels per text"):
+    with raises_input_error("`label_separator` is for several labels per text"):
         TextSource(frame, label_separator=",")

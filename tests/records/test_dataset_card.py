@@ -11,7 +11,7 @@ from keras_bert.records.masking import example_keys
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS
-from tests.messages import says
+from tests.messages import raises_input_error
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
 READING = {"bad_lines": "error", "min_characters": 0}
@@ -114,7 +114,7 @@ def test_a_card_without_a_template_is_of_berts():
     ],
 )
 def test_an_invalid_card_is_one_sentence(text, message):
-    with says(message):
+    with raises_input_error(message):
         DatasetCard.parse(text, "card.json")
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from keras_bert.records import DataFolder, DatasetCard, compact, padded
-from tests.messages import says
+from tests.messages import raises_input_error
 
 CARD = {
     "format_version": 1,
@@ -72,13 +72,13 @@ def card(text):
 )
 def test_a_folder_that_is_not_whole_is_rejected(folder, change, message):
     change(folder)
-    with says(message):
+    with raises_input_error(message):
         DataFolder.open(folder)
 
 
 def test_a_missing_shard_is_named(folder):
     (folder / "pretraining_data-train.tfrecord-00001-of-00002").unlink()
-    with says("00001-of-00002 is missing"):
+    with raises_input_error("00001-of-00002 is missing"):
         DataFolder.open(folder).shards("train")
 
 
@@ -89,7 +89,7 @@ def test_a_missing_shard_is_named(folder):
 def test_a_pipe_is_not_waited_for(folder, name):
     (folder / name).unlink(missing_ok=True)
     os.mkfifo(folder / name)
-    with says(f"{name} is a pipe or a device. A file was expected"):
+    with raises_input_error(f"{name} is a pipe or a device. A file was expected"):
         data = DataFolder.open(folder)
         data.shards("train")
         data.vocabulary()
@@ -103,5 +103,5 @@ class Vocabulary(SimpleNamespace):
 def test_the_vocabulary_must_be_the_one_of_the_examples(folder):
     data = DataFolder.open(folder)
     data.check_vocabulary(Vocabulary(sha256="ab" * 32, size=40))
-    with says("another vocabulary (40 tokens... (50 tokens"):
+    with raises_input_error("another vocabulary (40 tokens... (50 tokens"):
         data.check_vocabulary(Vocabulary(sha256="cd" * 32, size=50))

@@ -55,8 +55,8 @@ def run(unit, ids, lengths, seed=0, epoch=0, **kwargs):
 
 
 def by_row(pair):
-    values, counts = pair
-    return np.split(values, np.cumsum(counts)[:-1])
+    flat, counts = pair
+    return np.split(flat, np.cumsum(counts)[:-1])
 
 
 @VOCABULARIES
@@ -67,8 +67,8 @@ def test_laws_that_hold_for_every_row(unit, vocabulary):
     masked = run(unit, ids, lengths, vocabulary=vocabulary)
     np.testing.assert_array_equal(ids, before)
     np.testing.assert_array_equal(unmask(masked.input_ids, masked.positions, masked.ids), ids)
-    values, counts = masked.positions
-    assert (counts <= 20).all() and counts.sum() == len(values)
+    flat_positions, counts = masked.positions
+    assert (counts <= 20).all() and counts.sum() == len(flat_positions)
     for row, positions in enumerate(by_row(masked.positions)):
         assert (np.diff(positions) > 0).all()  # sorted, none twice
         assert (positions < lengths[row]).all()
@@ -98,10 +98,10 @@ def binomial_bound(fraction, draws):
 def test_80_10_10(unit, vocabulary):
     ids, lengths = make_examples(6500, shortest=100)
     masked = run(unit, ids, lengths, vocabulary=vocabulary)
-    values, counts = masked.positions
+    positions, counts = masked.positions
     rows = np.repeat(np.arange(len(ids)), counts)
-    assert len(values) > 100_000
-    seen, was = masked.input_ids[rows, values], ids[rows, values]
+    assert len(positions) > 100_000
+    seen, was = masked.input_ids[rows, positions], ids[rows, positions]
     ordinary = SIZE - len(SPECIAL)
     stays = 0.1 + 0.1 / ordinary  # a random replacement may be the token itself
     for fraction, got in (
@@ -109,14 +109,14 @@ def test_80_10_10(unit, vocabulary):
         (stays, (seen == was).mean()),
         (0.9 - stays + 0.1, (seen != was).mean()),
     ):
-        assert abs(got - fraction) < binomial_bound(fraction, len(values)), (fraction, got)
+        assert abs(got - fraction) < binomial_bound(fraction, len(positions)), (fraction, got)
 
 
 def test_every_token_is_chosen_equally_often_and_independently_of_its_place():
     ids, lengths = make_examples(20_000, length=40, shortest=40)
     ids[(ids == UNK)] = 8
-    values, counts = run("token", ids, lengths).positions
-    fraction = np.bincount(values, minlength=40)[1:-1] / len(ids)
+    positions, counts = run("token", ids, lengths).positions
+    fraction = np.bincount(positions, minlength=40)[1:-1] / len(ids)
     fraction = np.delete(fraction, 19)  # the [SEP] in the middle
     assert np.abs(fraction - 6 / 37).max() < binomial_bound(6 / 37, len(ids))
 

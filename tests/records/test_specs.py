@@ -39,8 +39,8 @@ def test_parse_example_gives_back_what_was_encoded():
     assert parsed["input_ids"].dtype == tf.int32
     np.testing.assert_array_equal(parsed["segment_lengths"], columns["segment_lengths"])
     np.testing.assert_array_equal(parsed["next_sentence_labels"], columns["next_sentence_labels"])
-    values, lengths = columns["masked_lm_positions"]
-    np.testing.assert_array_equal(parsed["masked_lm_positions"].values, values)
+    positions, lengths = columns["masked_lm_positions"]
+    np.testing.assert_array_equal(parsed["masked_lm_positions"].values, positions)
     np.testing.assert_array_equal(parsed["masked_lm_positions"].row_lengths(), lengths)
 
 

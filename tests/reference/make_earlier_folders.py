@@ -120,15 +120,15 @@ def main():
             variable.assign(rng.normal(0, 1, variable.shape))
         task.save(output / name)
         inputs = inputs_of(task, rng)
-        found = {k: np.asarray(v, np.float64) for k, v in task(inputs).items()}
-        kept = {
+        outputs = {k: np.asarray(v, np.float64) for k, v in task(inputs).items()}
+        saved = {
             "inputs": {k: v.tolist() for k, v in inputs.items()},
-            "outputs": {k: v.round(5).tolist() for k, v in found.items()},
+            "outputs": {k: v.round(5).tolist() for k, v in outputs.items()},
         }
         if data is not None:
-            kept["data"] = data
-            kept["answers"] = list(predict(model=output / name, data=data))
-        text = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+            saved["data"] = data
+            saved["answers"] = list(predict(model=output / name, data=data))
+        text = json.dumps(saved, ensure_ascii=False, separators=(",", ":"))
         (output / name / "outputs.json").write_text(text + "\n", encoding="utf-8")
 
 

@@ -66,8 +66,8 @@ def words(rng, least):
 
 def near(rng, golds):
     """A prediction that often has something in common with a gold answer."""
-    kept = [word for word in rng.choice(golds).split(" ") if rng.random() < 0.8] if golds else []
-    return " ".join([*kept, *rng.choices(WORDS, k=rng.randint(0, 2))])
+    parts = [word for word in rng.choice(golds).split(" ") if rng.random() < 0.8] if golds else []
+    return " ".join([*parts, *rng.choices(WORDS, k=rng.randint(0, 2))])
 
 
 def first_version(rng, program, *, missing):

@@ -79,8 +79,8 @@ def test_prose_of_a_topic():
 def test_a_paragraph_is_kept_once_in_the_longest_topic():
     part = "Section\n*******\n\n" + textwrap.fill(PROSE[3], 40) + "\n"
     extra = part + "\nThis sentence stands only in the shorter topic.\n"
-    found = documents({"part": part, "whole": TOPIC, "extra": extra})
-    assert found == {"whole": PROSE, "extra": ["This sentence stands only in the shorter topic."]}
+    topics = documents({"part": part, "whole": TOPIC, "extra": extra})
+    assert topics == {"whole": PROSE, "extra": ["This sentence stands only in the shorter topic."]}
 
 
 @pytest.fixture(scope="module")

@@ -24,11 +24,11 @@ def write_page_models(folder):
 
 def page_signatures():
     """Model -> (its inputs' `tf.TensorSpec`s, its outputs' by name)."""
-    found = {}
+    signatures = {}
     for name, (function, inputs) in _MODELS.items():
         traced = tf.function(function, input_signature=inputs).get_concrete_function()
-        found[name] = (inputs, traced.structured_outputs)
-    return found
+        signatures[name] = (inputs, traced.structured_outputs)
+    return signatures
 
 
 def _fill(text):

@@ -22,7 +22,7 @@ from keras_bert.serving.bounds import TimedProtocol
 from keras_bert.serving.development_server import DevelopmentServer
 from keras_bert.serving.errors import ServerError
 from keras_bert.serving.model_version import ModelVersion
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.serving.running import running
 
 PATH = "/v1/models/echo:predict"
@@ -461,5 +461,5 @@ def test_an_address_that_is_not_available_is_rejected(server, echo_folder):
         ({"host": "a..b"}, "Cannot listen on a..b"),
     ):
         settings = ServeSettings.of({"models": [echo_folder], "rest_port": 0, **address})
-        with says(message):
+        with raises_input_error(message):
             DevelopmentServer(settings, report=lambda line: None)

@@ -30,13 +30,13 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    found = [path for path in map(shutil.which, BROWSERS) if path is not None]
-    if not found:
+    paths = [path for path in map(shutil.which, BROWSERS) if path is not None]
+    if not paths:
         pytest.skip(f"NOT TESTED in a browser: there is none here of {', '.join(BROWSERS)}")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found[0], args=list(QUIET))
+        browser = playwright.chromium.launch(executable_path=paths[0], args=list(QUIET))
         yield browser
         browser.close()
 
@@ -156,7 +156,7 @@ def test_attention_needs_no_new_model_for_each_text(server):
         answer = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
         assert answer.json()["tokens"] == ["[CLS]", *text.split(), "[SEP]"]
         gc.collect()
-        models.append(sum(isinstance(each, keras.Model) for each in gc.get_objects()))
+        models.append(sum(isinstance(instance, keras.Model) for instance in gc.get_objects()))
     assert models[0] == models[1] == models[2]
 
 
@@ -174,10 +174,10 @@ def test_the_nearest_sentences_of_a_file(page, tmp_path):
     page.set_input_files("#nearest-file", file)
     answer = ask(page, "nearest", text="bca")
     page.wait_for_selector("ol.nearest")
-    found = answer.locator("li").all_inner_texts()
-    assert len(found) == 10
-    assert {text.rsplit(" ", 1)[0] for text in found[:3]} == {"abc abc", "abc", "cab"}
-    assert found[0].endswith("1.000") and found[3].startswith("abcd ")
+    items = answer.locator("li").all_inner_texts()
+    assert len(items) == 10
+    assert {text.rsplit(" ", 1)[0] for text in items[:3]} == {"abc abc", "abc", "cab"}
+    assert items[0].endswith("1.000") and items[3].startswith("abcd ")
 
 
 def test_the_keyboard_is_enough(page):

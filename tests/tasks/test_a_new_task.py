@@ -18,7 +18,7 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 from tests.tasks.toy_task import HoldsWord
@@ -105,8 +105,9 @@ def test_the_folder_says_what_it_holds_and_others_can_read_the_encoder(run, tmp_
     settings = task.settings
     assert (settings.word, settings.threshold, settings.max_length) == ("great", 0.25, 16)
     held = load_file(output / "model" / "model.safetensors")
-    own = {name for name in held if name.startswith("keras_bert.")}
-    assert len(own) == 4 and all(name.startswith("keras_bert.scorer.") for name in own)
+    head_tensors = {name for name in held if name.startswith("keras_bert.")}
+    assert len(head_tensors) == 4
+    assert all(name.startswith("keras_bert.scorer.") for name in head_tensors)
     encoder, _ = load(output / "model")
     assert np.array_equal(
         encoder.token_embedding.embeddings, task.encoder.token_embedding.embeddings
@@ -134,7 +135,7 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
         config = json.loads((folder / "config.json").read_text())
         config["keras_bert"][setting] = value
         (folder / "config.json").write_text(json.dumps(config))
-        with says(message):
+        with raises_input_error(message):
             load_task(folder)
 
 
@@ -177,9 +178,9 @@ def test_the_worst_errors_are_shown(run, tmp_path, capsys):
     wrong = [(answers[0]["probability"], 1, "great great great", "no", "yes")]
     wrong += [(1 - answers[2]["probability"], 3, "dull dull", "yes", "no")]
     names = ("score", "line", "text", "expected", "predicted")
-    worst = [dict(zip(names, each, strict=True)) for each in sorted(wrong, reverse=True)]
+    worst = [dict(zip(names, error, strict=True)) for error in sorted(wrong, reverse=True)]
     measures = evaluate(model=run[0], data=file, column=2, show_errors=5)
-    assert measures.pop("errors") == [{**each, "score": ANY} for each in worst]
+    assert measures.pop("errors") == [{**error, "score": ANY} for error in worst]
     command = ["evaluate", "--json", "--model", str(run[0]), "--data", str(file), "--column", "2"]
     assert main([*command, "--show-errors", "1"]) == 0
     printed = capsys.readouterr()
@@ -233,16 +234,16 @@ def test_the_exported_model_answers_as_predict_does(run, tmp_path):
 def test_a_bad_example_is_named(run, tmp_path):
     file = tmp_path / "bad.tsv"
     file.write_text("yes\tgreat film\nperhaps\tfilm plot\nyes\tfilm\n")
-    with says('bad.tsv, line 2: the label is "perhaps". It should be'):
+    with raises_input_error('bad.tsv, line 2: the label is "perhaps". It should be'):
         evaluate(model=run[0], data=file, column=2)
 
 
 def test_the_settings_in_the_table_are_those_of_the_class():
     for name in tasks.TASKS:
-        found = tasks.task_class(name)
-        assert found.TASK_TYPE == name
+        cls = tasks.task_class(name)
+        assert cls.TASK_TYPE == name
         if name in tasks.finetuned_task_types():
-            assert found.SETTINGS is tasks.settings_class(name)
-            assert dataclasses.is_dataclass(found.SETTINGS)
+            assert cls.SETTINGS is tasks.settings_class(name)
+            assert dataclasses.is_dataclass(cls.SETTINGS)
         else:
-            assert not found.reads_files()
+            assert not cls.reads_files()

@@ -15,18 +15,18 @@ def windows(**options):
     return ContextWindows(COUNTS, SPECIAL, **{"window": W, "subsample": 0.0, **options})
 
 
-def own(name):
+def make_getter(name):
     """A function of the chunks: the values of their own tokens, without padding."""
 
-    def values(chunks):
+    def get(chunks):
         is_token = chunks.input_mask[:, W:-W] > 0
         array = getattr(chunks, name)
         return (array[:, W:-W] if name == "input_ids" else array)[is_token]
 
-    return values
+    return get
 
 
-OWN = [own(name) for name in ("input_ids", "contexts_before", "contexts_after")]
+OWN = [make_getter(name) for name in ("input_ids", "contexts_before", "contexts_after")]
 
 
 def batch(rows=200, length=40, seed=0):
@@ -43,21 +43,22 @@ def made(sampler, ids, segments, lengths, *, seed=0, epoch=0):
 
 def test_without_subsampling_every_ordinary_token_is_there_once_and_in_order():
     ids, segments, lengths = batch()
-    found = made(windows(), ids, segments, lengths)
+    chunks = made(windows(), ids, segments, lengths)
     inside = (np.arange(40) < lengths[:, None]) & ~np.isin(ids, SPECIAL)
-    np.testing.assert_array_equal(OWN[0](found), ids[inside])
+    np.testing.assert_array_equal(OWN[0](chunks), ids[inside])
     # The tokens around a chunk are its neighbours.
-    np.testing.assert_array_equal(found.input_ids[1:, :W], found.input_ids[:-1, -2 * W : -W])
-    np.testing.assert_array_equal(found.input_ids[:-1, -W:], found.input_ids[1:, W : 2 * W])
-    assert found.input_ids.shape[1] == CHUNK_TOKENS + 2 * W
+    np.testing.assert_array_equal(chunks.input_ids[1:, :W], chunks.input_ids[:-1, -2 * W : -W])
+    np.testing.assert_array_equal(chunks.input_ids[:-1, -W:], chunks.input_ids[1:, W : 2 * W])
+    assert chunks.input_ids.shape[1] == CHUNK_TOKENS + 2 * W
 
 
 def test_contexts_are_near_and_in_the_same_segment_of_the_same_example():
     ids, segments, lengths = batch()
-    found = made(windows(), ids, segments, lengths)
-    is_token = found.input_mask[:, W:-W] > 0
-    both = np.stack([found.contexts_before[is_token], found.contexts_after[is_token]])
-    assert not found.contexts_before[~is_token].any() and not found.contexts_after[~is_token].any()
+    chunks = made(windows(), ids, segments, lengths)
+    is_token = chunks.input_mask[:, W:-W] > 0
+    both = np.stack([chunks.contexts_before[is_token], chunks.contexts_after[is_token]])
+    assert not chunks.contexts_before[~is_token].any()
+    assert not chunks.contexts_after[~is_token].any()
     ordinary = (np.arange(40) < lengths[:, None]) & ~np.isin(ids, SPECIAL)
     sequence = (2 * np.arange(len(ids))[:, None] + segments)[ordinary]
     _, begins, sizes = np.unique(sequence, return_index=True, return_counts=True)
@@ -112,16 +113,16 @@ def test_draws_depend_on_content_seed_and_epoch_alone():
         )
     # What is kept of an example, and its windows, do not depend on the other examples.
     alone = made(sampler, ids[5:6], segments[5:6], lengths[5:6])
-    kept = [of(made(sampler, ids[:5], segments[:5], lengths[:5])) for of in OWN]
-    for of, before in zip(OWN, kept, strict=True):
+    first_five = [of(made(sampler, ids[:5], segments[:5], lengths[:5])) for of in OWN]
+    for of, before in zip(OWN, first_five, strict=True):
         expected = of(alone)
         np.testing.assert_array_equal(of(first)[len(before) :][: len(expected)], expected)
 
 
 def test_a_batch_without_text_has_chunks_without_weight():
-    found = made(windows(), *batch(rows=3)[:2], np.zeros(3, int))
-    assert len(found.input_ids) and not found.input_mask.any()
-    assert not found.contexts_before.any() and not found.contexts_after.any()
+    chunks = made(windows(), *batch(rows=3)[:2], np.zeros(3, int))
+    assert len(chunks.input_ids) and not chunks.input_mask.any()
+    assert not chunks.contexts_before.any() and not chunks.contexts_after.any()
 
 
 def test_counts_are_needed():

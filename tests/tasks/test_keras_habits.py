@@ -76,9 +76,9 @@ def test_fit_takes_texts_or_a_table_and_their_labels(untrained, monkeypatch, x):
     labels = pd.Series(LABELS, index=range(10, 19))  # by position, as in Keras
     ids = untrained.tokenizer(TEXTS)["input_ids"]
     for y in (LABELS, labels):
-        [(inputs, found)], _ = batches(untrained, monkeypatch, x=x, y=y, shuffle=False)
+        [(inputs, targets)], _ = batches(untrained, monkeypatch, x=x, y=y, shuffle=False)
         np.testing.assert_array_equal(inputs["input_ids"][:, : ids.shape[1]], ids)
-        assert found["logits"].tolist() == [int(label == "spam") for label in LABELS]
+        assert targets["logits"].tolist() == [int(label == "spam") for label in LABELS]
 
 
 def test_fit_trains_on_texts_and_their_labels(classifier):
@@ -256,8 +256,8 @@ def test_predict_gives_arrays_in_the_order_of_the_data(untrained, logits, data):
     if isinstance(data, str):
         data = untrained.dataset(TABLE, batch_size=2, epochs=2)
         assert [*next(iter(data))[1]["logits"]] != [0, 1]  # its own order is another
-    found = untrained.predict(data, verbose=0)["logits"]
-    np.testing.assert_allclose(found, logits, atol=1e-5)
+    predictions = untrained.predict(data, verbose=0)["logits"]
+    np.testing.assert_allclose(predictions, logits, atol=1e-5)
 
 
 def test_predict_of_a_tagger_has_one_length(monkeypatch):

@@ -11,7 +11,7 @@ from keras_bert.checkpoints import load, load_task
 from keras_bert.checkpoints.convert import convert
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.pretrainer import FillMask
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import transformers
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -101,8 +101,8 @@ def test_a_folder_gives_it_back_and_the_encoder_without_it(kind, tasks, saved):
 @pytest.mark.peers
 def test_transformers_takes_it_for_an_encoder_alone(saved):
     """Its class for the task would compute something else: the head over the last layer."""
-    values = json.loads((saved[FillMask] / "config.json").read_text())
-    assert values["architectures"] == ["BertModel"]
+    config = json.loads((saved[FillMask] / "config.json").read_text())
+    assert config["architectures"] == ["BertModel"]
     _, loading = transformers.BertModel.from_pretrained(saved[FillMask], output_loading_info=True)
     unexpected = set(loading.pop("unexpected_keys"))
     assert {"keras_bert.scalar_mix.scores", "keras_bert.scalar_mix.gamma"} <= unexpected
@@ -132,7 +132,7 @@ def test_rejects_a_folder_whose_mix_cannot_be(mix, sentence, saved, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     config["keras_bert"]["scalar_mix"] = mix
     (folder / "config.json").write_text(json.dumps(config))
-    with says(sentence):
+    with raises_input_error(sentence):
         load_task(folder)
 
 
@@ -140,5 +140,5 @@ def test_is_converted_to_a_folder_and_rejected_by_what_has_no_place_for_it(saved
     assert convert(saved[Classifier], tmp_path / "copy")["left_out"] == []
     assert load_task(tmp_path / "copy").reader.mix == MIX
     for to in ("google", "keras-nlp"):
-        with says(f"reads the layers mix-all, which the format {to} cannot"):
+        with raises_input_error(f"reads the layers mix-all, which the format {to} cannot"):
             convert(saved[Classifier], tmp_path / to, to=to)

@@ -23,7 +23,7 @@ from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.little_garbage import keep_from_collector
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 NUM_LAYERS = 5
@@ -67,8 +67,8 @@ def make(kind, layers, encoder=None, **options):
 
 
 def read_by_hand(task, layers):
-    found = task.encoder(BATCH, outputs=("hidden_states",))["hidden_states"]
-    return DEFINITIONS[layers]([np.asarray(state, "float64") for state in found])
+    states = task.encoder(BATCH, outputs=("hidden_states",))["hidden_states"]
+    return DEFINITIONS[layers]([np.asarray(state, "float64") for state in states])
 
 
 def linear(task, x):
@@ -83,16 +83,16 @@ def test_every_choice_is_tested():
 def test_a_tagger_reads_the_layers(layers, encoder):
     task = make(Tagger, layers, encoder)
     expected = linear(task, read_by_hand(task, layers))
-    found = np.asarray(task(BATCH)["logits"])
-    np.testing.assert_allclose(found[MASK > 0], expected[MASK > 0], atol=1e-4)
+    logits = np.asarray(task(BATCH)["logits"])
+    np.testing.assert_allclose(logits[MASK > 0], expected[MASK > 0], atol=1e-4)
 
 
 @pytest.mark.parametrize("layers", DEFINITIONS)
 def test_a_classifier_reads_the_layers(layers, encoder):
     hidden = read_by_hand(task := make(Classifier, layers, encoder, pooling="mean"), layers)
     means = [row[mask > 0].mean(axis=0) for row, mask in zip(hidden, MASK, strict=True)]
-    found = np.asarray(task(BATCH)["logits"])
-    np.testing.assert_allclose(found, linear(task, np.stack(means)), atol=1e-4)
+    logits = np.asarray(task(BATCH)["logits"])
+    np.testing.assert_allclose(logits, linear(task, np.stack(means)), atol=1e-4)
 
     first = read_by_hand(task := make(Classifier, layers, encoder, pooling="cls"), layers)[:, 0]
     if layers != "concat-last-4":  # too wide for the pooler
@@ -139,7 +139,7 @@ def test_comes_back_from_a_folder_and_from_keras_own_file(layers, tmp_path):
     assert config["keras_bert"]["layers"] == layers
     config["keras_bert"]["layers"] = "penultimate"
     (tmp_path / "folder" / "config.json").write_text(json.dumps(config))
-    with says("config.json, under keras_bert: `layers` is 'penulti"):
+    with raises_input_error("config.json, under keras_bert: `layers` is 'penulti"):
         load_task(tmp_path / "folder")
 
 
@@ -163,7 +163,7 @@ def test_a_folder_with_a_mix_and_no_name_of_layers_has_a_mix_of_all(tmp_path):
     ],
 )
 def test_rejects_more_layers_than_there_are(choice, message):
-    with says(message):
+    with raises_input_error(message):
         layer_numbers(choice, layers=3)
 
 
@@ -208,19 +208,19 @@ def check_run(kind, layers, frozen, start, data, folder):
             layers=layers,
             freeze_encoder=frozen,
         )
-        found = evaluate(model=output, data=data)
+        evaluation = evaluate(model=output, data=data)
         answers = list(predict(model=output, data=data))
-    assert found["examples"] == metrics["dev"]["examples"]
+    assert evaluation["examples"] == metrics["dev"]["examples"]
     for name, value in metrics["dev"].items():
         if isinstance(value, float):
-            assert found[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
+            assert evaluation[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
     assert load_task(output).reader.layers == layers
     assert ("scalar_mix" in metrics) == (layers in MIXES)
     version = export(model=output, output=folder / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
     answered = signature(**request_of(kind, data, answers))
     for number, answer in enumerate(answers):
-        CHECKS[kind]({name: values[number].numpy() for name, values in answered.items()}, answer)
+        CHECKS[kind]({name: column[number].numpy() for name, column in answered.items()}, answer)
     keep_from_collector()
 
 

@@ -81,12 +81,12 @@ def test_nats_and_gradients_are_those_of_the_definition(cbow, size):
     layer.output_vectors.assign(u)
     variables = [embedding.embeddings.value, layer.output_vectors.value]
     with tf.GradientTape() as tape:
-        found = layer(*batch)
-        total = tf.reduce_sum(found)
+        losses = layer(*batch)
+        total = tf.reduce_sum(losses)
     gradients = tape.gradient(total, variables)
     assert all(isinstance(gradient, tf.IndexedSlices) for gradient in gradients)
     nats, dv, du = expected(v, u, batch, cbow=cbow)
-    np.testing.assert_allclose(found, nats, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(losses, nats, rtol=1e-5, atol=1e-6)
     for gradient, reference in zip(gradients, (dv, du), strict=True):
         dense = tf.convert_to_tensor(gradient)
         np.testing.assert_allclose(dense, reference, rtol=1e-4, atol=1e-6)

@@ -63,12 +63,12 @@ def by_hand(logits, labels, weights):
     nats = np.log(np.exp(scores).sum(axis=-1))
     nats -= np.take_along_axis(scores, labels[..., None], axis=-1)[..., 0]
     right = logits.argmax(axis=-1) == labels
-    return tuple((each * weights).sum() / weights.sum() for each in (nats, right))
+    return tuple((score * weights).sum() / weights.sum() for score in (nats, right))
 
 
 def test_every_head_is_measured_overall_and_by_what_the_model_saw(task, batch):
     inputs, labels, weights, outcome = batch
-    logits = {name: np.array(each) for name, each in task(inputs).items()}
+    logits = {name: np.array(tensor) for name, tensor in task(inputs).items()}
     expected = {}
     for name in ("masked_lm", "span_boundary"):
         loss, accuracy = by_hand(logits[name], labels[name], weights[name])
@@ -78,14 +78,14 @@ def test_every_head_is_measured_overall_and_by_what_the_model_saw(task, batch):
             loss, accuracy = by_hand(logits[name], labels[name], of_part)
             expected |= {f"{name}_{part}_loss": loss, f"{name}_{part}_accuracy": accuracy}
     task.compile_defaults("sgd", run_eagerly=True)
-    found = task.evaluate(
+    logs = task.evaluate(
         inputs, labels, sample_weight=weights, batch_size=4, return_dict=True, verbose=0
     )
-    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-5)
+    assert {name: logs[name] for name in expected} == pytest.approx(expected, rel=1e-5)
     # What Keras itself says is the mean of the batches' means.
-    assert set(found) - set(expected) == {"loss", "masked_lm_loss", "span_boundary_loss"}
-    boundary = WEIGHT * found["span_boundary_loss"]
-    assert found["loss"] == pytest.approx(found["masked_lm_loss"] + boundary, rel=1e-5)
+    assert set(logs) - set(expected) == {"loss", "masked_lm_loss", "span_boundary_loss"}
+    boundary = WEIGHT * logs["span_boundary_loss"]
+    assert logs["loss"] == pytest.approx(logs["masked_lm_loss"] + boundary, rel=1e-5)
 
 
 def test_a_step_has_one_softmax_over_the_vocabulary_a_head(task, batch):
@@ -107,10 +107,10 @@ def test_metrics_are_in_no_checkpoint_and_gone_with_other_losses(batch):
     variables = len(task.variables)
     task.compile_defaults("sgd", run_eagerly=True)
     options = {"batch_size": ROWS, "return_dict": True, "verbose": 0}
-    found = task.evaluate(
+    logs = task.evaluate(
         inputs, {"masked_lm": labels}, sample_weight={"masked_lm": weights}, **options
     )
-    assert set(found) == {"loss", "masked_lm_cross_entropy", "masked_lm_accuracy"}
+    assert set(logs) == {"loss", "masked_lm_cross_entropy", "masked_lm_accuracy"}
     assert len(task.variables) == variables
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, reduction="mean_with_sample_weight"
@@ -119,4 +119,4 @@ def test_metrics_are_in_no_checkpoint_and_gone_with_other_losses(batch):
     again = task.evaluate(
         inputs, {"masked_lm": labels}, sample_weight={"masked_lm": weights}, **options
     )
-    assert again == {"loss": pytest.approx(found["loss"], rel=1e-6)}
+    assert again == {"loss": pytest.approx(logs["loss"], rel=1e-6)}

@@ -105,9 +105,9 @@ def originals(batches):
     return rows
 
 
-def assert_same(found, expected):
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
+def assert_same(actual, expected):
+    assert len(actual) == len(expected)
+    for one, other in zip(actual, expected, strict=True):
         assert one.keys() == other.keys()
         for name in one:
             np.testing.assert_array_equal(one[name], other[name], err_msg=name)
@@ -227,8 +227,8 @@ def test_dynamic_spans_obey_the_laws_of_spans_in_each_epoch(folders):
             position, left, right, offset = (
                 batch[f"x/{name}"][row] for name in ("masked_lm_positions", *SPAN_FEATURES)
             )
-            for values in (position, left, right, offset):
-                assert not values[count:].any()
+            for column in (position, left, right, offset):
+                assert not column[count:].any()
             chosen = position[:count].tolist()
             assert chosen == sorted(set(chosen)) and 1 <= chosen[0] and chosen[-1] <= text
             for p, begin, end, at in zip(chosen, left, right, offset, strict=False):

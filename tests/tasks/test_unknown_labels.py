@@ -9,7 +9,7 @@ from sklearn import metrics as sklearn_metrics
 
 import keras_bert as kb
 from keras_bert.tasks import task_class
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = {"words": ["ada", "in", "rome"]}
@@ -69,23 +69,23 @@ def tasks():
 @pytest.mark.parametrize("name", KINDS)
 def test_they_are_counted_as_errors_with_a_note_or_rejected(name, tasks):
     pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
-    task, (_, known, other), unknown = tasks[name], KINDS[name], UNKNOWN.get(name, "odd")
+    task, (_, examples, other), unknown = tasks[name], KINDS[name], UNKNOWN.get(name, "odd")
     notes = []
-    found = kb.evaluate(model=task, data=[*known, other], show_errors=9, report=notes.append)
+    metrics = kb.evaluate(model=task, data=[*examples, other], show_errors=9, report=notes.append)
     counted = f'labels that the model does not have, counted as errors: "{unknown}" (1).'
     assert any(note.startswith("Note: ") and note.endswith(counted) for note in notes)
-    assert found["examples"] == len(known) + 1
-    (error,) = (each for each in found["errors"] if each["line"] == len(known) + 1)
+    assert metrics["examples"] == len(examples) + 1
+    (error,) = (entry for entry in metrics["errors"] if entry["line"] == len(examples) + 1)
     assert unknown in json.dumps(error["expected"])
-    assert set(pandas.DataFrame(found["errors"])) == set(error)
+    assert set(pandas.DataFrame(metrics["errors"])) == set(error)
     assert task.describe_error(error)
-    with says(f'"{unknown}"'):
-        kb.evaluate(model=task, data=[*known, other], unknown_labels="error")
-    with says(f'unknown label "{unknown}". The model\'s labels are'):
+    with raises_input_error(f'"{unknown}"'):
+        kb.evaluate(model=task, data=[*examples, other], unknown_labels="error")
+    with raises_input_error(f'unknown label "{unknown}". The model\'s labels are'):
         kb.evaluate(model=task, data=[other[:1] + ("odd",)] if name == "several" else [other])
-    with says(f'"{unknown}"'):
-        task.dataset([*known, other])
-    assert list(kb.predict(model=task, data=[*known, other], unknown_labels="error"))
+    with raises_input_error(f'"{unknown}"'):
+        task.dataset([*examples, other])
+    assert list(kb.predict(model=task, data=[*examples, other], unknown_labels="error"))
 
 
 @pytest.mark.usefixtures("eager")
@@ -95,27 +95,27 @@ def test_metrics_are_those_of_scikit_learn(tasks):
     texts = [" ".join(rng.choice(words, rng.integers(1, 5))) for _ in range(60)]
     labels = rng.choice(["x", "y", "odd", "z"], 60, p=[0.4, 0.4, 0.1, 0.1]).tolist()
     data = list(zip(texts, labels, strict=True))
-    found = kb.evaluate(model=tasks["classifier"], data=data)
-    predicted = [each["label"] for each in kb.predict(model=tasks["classifier"], data=data)]
-    assert list(found["labels"]) == ["x", "y", "odd", "z"]
-    confusion = sklearn_metrics.confusion_matrix(labels, predicted, labels=[*found["labels"]])
-    assert found["confusion"] == confusion.tolist()
+    metrics = kb.evaluate(model=tasks["classifier"], data=data)
+    predicted = [answer["label"] for answer in kb.predict(model=tasks["classifier"], data=data)]
+    assert list(metrics["labels"]) == ["x", "y", "odd", "z"]
+    confusion = sklearn_metrics.confusion_matrix(labels, predicted, labels=[*metrics["labels"]])
+    assert metrics["confusion"] == confusion.tolist()
     options = {"average": "macro", "zero_division": 0}
-    assert found["accuracy"] == pytest.approx(sklearn_metrics.accuracy_score(labels, predicted))
+    assert metrics["accuracy"] == pytest.approx(sklearn_metrics.accuracy_score(labels, predicted))
     macro = sklearn_metrics.f1_score(labels, predicted, **options)
-    assert found["macro_f1"] == pytest.approx(macro)
+    assert metrics["macro_f1"] == pytest.approx(macro)
     matthews = sklearn_metrics.matthews_corrcoef(labels, predicted)
-    assert found["matthews"] == pytest.approx(matthews)
+    assert metrics["matthews"] == pytest.approx(matthews)
 
     several = [(text, f"{label}|x") for text, label in data]
-    found = kb.evaluate(model=tasks["several"], data=several)
-    predicted = [each["labels"] for each in kb.predict(model=tasks["several"], data=several)]
+    metrics = kb.evaluate(model=tasks["several"], data=several)
+    predicted = [answer["labels"] for answer in kb.predict(model=tasks["several"], data=several)]
     names = ["x", "y", "odd", "z"]
     expected = np.array([[n in ("x", label) for n in names] for label in labels])
-    predicted = np.array([[n in each for n in names] for each in predicted])
+    predicted = np.array([[n in label_set for n in names] for label_set in predicted])
     for name in ("micro", "macro"):
         theirs = sklearn_metrics.f1_score(expected, predicted, average=name, zero_division=0)
-        assert found[f"{name}_f1"] == pytest.approx(theirs)
+        assert metrics[f"{name}_f1"] == pytest.approx(theirs)
 
 
 @pytest.mark.usefixtures("eager")
@@ -126,14 +126,14 @@ def test_metrics_are_those_of_seqeval(tasks):
     for _ in range(40):
         tags = rng.choice(["O", "B-X", "B-NEW"], rng.integers(1, 6), p=[0.6, 0.3, 0.1]).tolist()
         data.append((rng.choice(["ada", "in", "rome"], len(tags)).tolist(), tags))
-    found = kb.evaluate(model=tasks["tagger"], data=data)
-    predicted = [each["tags"] for each in kb.predict(model=tasks["tagger"], data=data)]
+    metrics = kb.evaluate(model=tasks["tagger"], data=data)
+    predicted = [answer["tags"] for answer in kb.predict(model=tasks["tagger"], data=data)]
     expected = [tags for _, tags in data]
     for name in ("precision", "recall", "f1"):
         theirs = getattr(seqeval.metrics, f"{name}_score")(expected, predicted)
-        assert found[name] == pytest.approx(theirs)
-    assert found["accuracy"] == pytest.approx(seqeval.metrics.accuracy_score(expected, predicted))
-    assert found["labels"]["NEW"]["recall"] == 0
+        assert metrics[name] == pytest.approx(theirs)
+    assert metrics["accuracy"] == pytest.approx(seqeval.metrics.accuracy_score(expected, predicted))
+    assert metrics["labels"]["NEW"]["recall"] == 0
 
 
 @pytest.fixture(scope="module")
@@ -157,11 +157,11 @@ def test_a_run_goes_on_and_its_epochs_are_compared_by_all_dev_examples(architect
     )
     counted = 'labels that the model does not have, counted as errors: "odd" (1).'
     assert f"Note: {tmp_path}/dev.tsv: {counted}" in notes
-    (record,) = (each["eval"] for each in metrics["history"] if "eval" in each)
+    (record,) = (entry["eval"] for entry in metrics["history"] if "eval" in entry)
     assert metrics["dev"]["accuracy"] in (0, 1 / 3, 2 / 3)
     assert record["accuracy"] == pytest.approx(metrics["dev"]["accuracy"])
     assert np.isfinite(record["loss"])
-    with says('dev.tsv, line 3: unknown label "odd"'):
+    with raises_input_error('dev.tsv, line 3: unknown label "odd"'):
         kb.finetune(**given, output=tmp_path / "other", unknown_labels="error")
     assert not (tmp_path / "other").exists()
 

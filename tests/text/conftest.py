@@ -40,8 +40,8 @@ class Books:
     def _numbers_of(self, path):
         """The words of a book in order, int32 (W,)."""
         words = self._splitter.words(normalize(tf.constant(self.lines(path)), lowercase=True))
-        known = self._numbers
-        return np.array([known.setdefault(word, len(known)) for word in words], np.int32)
+        numbers = self._numbers
+        return np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int32)
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def kill_job(algorithm, place, *, replaces):
     """What the job of learning leaves: the old vocabulary with its counts, or the new one."""
     old, new = OLD[algorithm], NEW[algorithm]
     path = place / ("vocab.txt" if algorithm == "wordpiece" else "v")
-    own = {"vocab.txt", "vocab.counts.tsv"} if algorithm == "wordpiece" else {"v"}
+    own_files = {"vocab.txt", "vocab.counts.tsv"} if algorithm == "wordpiece" else {"v"}
     lowercase = new.lowercase is not False
 
     def prepare():
@@ -81,7 +81,7 @@ def kill_job(algorithm, place, *, replaces):
         assert opened(path) in [None, wanted, *allowed]
         write()
         assert opened(path) == wanted
-        assert set(names(place)) == {*FOREIGN, *own}
+        assert set(names(place)) == {*FOREIGN, *own_files}
         assert all((place / name).read_text() == "mine" for name in FOREIGN)
 
     return kill_at_every_call(place, prepare=prepare, action=write, check=check)
@@ -103,21 +103,21 @@ def kill_save(algorithm, folder, *, before):
         write_folder(folder, new, lowercase=lowercase)
 
     wanted = (new, None, lowercase)
-    own = {*new.FILES, "tokenizer.json"}
+    own_files = {*new.FILES, "tokenizer.json"}
 
     def check(killed):
         assert opened(folder) in [None, wanted, (OLD[before], None, False)]
         write()
         assert opened(folder) == wanted
-        assert set(names(folder)) == {"config.json", "tokenizer_config.json", *own}
+        assert set(names(folder)) == {"config.json", "tokenizer_config.json", *own_files}
 
     return kill_at_every_call(folder, prepare=prepare, action=write, check=check)
 
 
 if __name__ == "__main__":
     os.fsync = lambda descriptor: None  # the machine is not switched off here
-    what, place = sys.argv[1], Path(sys.argv[2]) / "place"
-    if what == "job":
+    scenario, place = sys.argv[1], Path(sys.argv[2]) / "place"
+    if scenario == "job":
         cases = [
             kill_job(a, place, replaces=replaces) for a in ALGORITHMS for replaces in (False, True)
         ]

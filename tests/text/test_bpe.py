@@ -17,7 +17,7 @@ from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, UNK
 from keras_bert.text.vocabulary_files import load_vocabulary
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import transformers
 
 TEXTBOOK = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
@@ -136,8 +136,8 @@ def test_offsets_and_word_starts(learned):
             if token == END_OF_WORD:
                 assert start == end == before
             elif token != UNK:
-                found = normalize([text[start:end]], lowercase=True).numpy()[0].decode()
-                assert found == token.removesuffix(END_OF_WORD)
+                normalized = normalize([text[start:end]], lowercase=True).numpy()[0].decode()
+                assert normalized == token.removesuffix(END_OF_WORD)
             before = end
             if is_start:
                 words.append("")
@@ -239,7 +239,7 @@ def test_bad_folders_are_rejected(tmp_path, vocab, merges, sentence):
         vocab = json.dumps({token: i for i, token in enumerate(tokens)})
     (tmp_path / "vocab.json").write_text(vocab)
     (tmp_path / "merges.txt").write_text(merges)
-    with says(f"{tmp_path}...{sentence}"):
+    with raises_input_error(f"{tmp_path}...{sentence}"):
         Tokenizer.from_folder(tmp_path)
 
 
@@ -251,5 +251,5 @@ def test_letters_of_byte_level_bpe_may_be_those_of_the_text(tmp_path):
 
 
 def test_a_size_without_room_for_the_alphabet_is_rejected():
-    with says("too small"):
+    with raises_input_error("too small"):
         learn_bpe(TEXTBOOK, size=12)

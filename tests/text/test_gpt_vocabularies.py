@@ -18,7 +18,7 @@ from keras_bert.text.learners import learn_byte_level_bpe
 from keras_bert.text.template import PLAIN_TEMPLATE
 from keras_bert.text.vocabularies.byte_level import LETTERS, to_letters
 from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, SpecialTokens
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import transformers
 
 NAMES = ("gpt2", "roberta", "openai-gpt")
@@ -200,12 +200,12 @@ def write_pair(folder, vocab, merges):
 
 def ids_of(theirs, texts):
     encoded = theirs.encode_batch_fast(texts, add_special_tokens=False)
-    return [each.ids for each in encoded]
+    return [encoding.ids for encoding in encoded]
 
 
 def differing(ours, theirs, texts):
-    found, expected = ours.tokenize(texts).to_list(), ids_of(theirs, texts)
-    both = zip(texts, found, expected, strict=True)
+    ids, expected = ours.tokenize(texts).to_list(), ids_of(theirs, texts)
+    both = zip(texts, ids, expected, strict=True)
     return [text for text, mine, other in both if mine != other]
 
 
@@ -270,7 +270,7 @@ def test_merges_may_make_a_token_in_two_ways():
     bare.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     rng = random.Random(2)
     texts = ["".join(rng.choices("abcde", k=rng.randint(1, 25))) for _ in range(2000)]
-    expected = [each.ids for each in bare.encode_batch(texts)]
+    expected = [encoding.ids for encoding in bare.encode_batch(texts)]
     assert Tokenizer(vocabulary, lowercase=False).tokenize(texts).to_list() == expected
 
 
@@ -298,9 +298,9 @@ def test_offsets_are_those_of_the_tokenizers_library(ours, theirs, name):
     ):
         # GPT-2's include a space in front.
         expected = [(start + (text[start] == " "), end) for start, end in encoding.offsets]
-        found = list(zip(starts, ends, strict=True))
-        assert len(found) == len(expected)
-        for (start, end), (first, last) in zip(found, expected, strict=True):
+        offsets = list(zip(starts, ends, strict=True))
+        assert len(offsets) == len(expected)
+        for (start, end), (first, last) in zip(offsets, expected, strict=True):
             # White space alone is empty.
             assert start == end if first == last else (start, end) == (first, last)
 
@@ -319,17 +319,17 @@ def test_words_and_offsets(ours, name):
             if is_start:
                 words.append([start, end])
             words[-1][1] = end
-        found = [text[start:end] for start, end in words]
+        tokenized = [text[start:end] for start, end in words]
         if text.startswith(" \n"):
             bank = ["the", "bank", "'s", "2nd", ",", "x", "!"]
             split = ["the", "bank", "'", "s", "2nd", ",", "x", "!"]
-            assert found == (split if name == "openai-gpt" else bank)
+            assert tokenized == (split if name == "openai-gpt" else bank)
         if text == "ab cd":
-            assert found == ["ab", "cd"]
+            assert tokenized == ["ab", "cd"]
     vocabulary = ours["gpt2"].vocabulary
-    found = ours["gpt2"].tokenize_with_offsets([texts[0].strip()])
-    starts = vocabulary.word_starts(found.ids.to_list()[0])
-    assert starts.tolist() == found.word_starts.to_list()[0]
+    tokenized = ours["gpt2"].tokenize_with_offsets([texts[0].strip()])
+    starts = vocabulary.word_starts(tokenized.ids.to_list()[0])
+    assert starts.tolist() == tokenized.word_starts.to_list()[0]
 
 
 def test_words_given_one_by_one_have_a_space_before_them(ours, theirs, learned):
@@ -455,7 +455,7 @@ def test_a_learned_byte_level_vocabulary(opener, tmp_path):
     tokenizer.save(tmp_path)
     texts = [text for text in HARD if "[MASK]" not in text]
     assert differing(tokenizer, opener(tmp_path), texts) == []
-    with says("of 200 tokens is too small: ... take 261"):
+    with raises_input_error("of 200 tokens is too small: ... take 261"):
         learn_byte_level_bpe(counts, size=200)
 
 
@@ -507,7 +507,7 @@ def test_bad_files(tmp_path, vocab, merges, sentence):
     (tmp_path / "merges.txt").write_text(merges)
     if merges == "":
         (tmp_path / "merges.txt").write_text("#version: 0.2\n")
-    with says(f"{tmp_path}/...{sentence}"):
+    with raises_input_error(f"{tmp_path}/...{sentence}"):
         Tokenizer.from_folder(tmp_path)
 
 
@@ -536,7 +536,7 @@ def test_other_tokenizers_are_rejected(folders, tmp_path, changes, sentence):
     (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END_OF_TEXT}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    with says(sentence):
+    with raises_input_error(sentence):
         Tokenizer.from_folder(tmp_path)
 
 
@@ -545,7 +545,7 @@ def test_two_vocabularies_in_one_folder_are_rejected(folders, learned, tmp_path)
         (tmp_path / name).write_bytes((folders["gpt2"] / name).read_bytes())
     vocab, merges = learned["gpt2"]
     write_pair(tmp_path, vocab, merges[:-1])
-    with says("merges.txt and tokenizer.json have other merges"):
+    with raises_input_error("merges.txt and tokenizer.json have other merges"):
         Tokenizer.from_folder(tmp_path)
 
 

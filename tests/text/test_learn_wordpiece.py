@@ -10,7 +10,7 @@ import tokenizers
 from keras_bert.text.learners import learn_merges, learn_wordpiece, learn_words, longest_tokens
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from tests.messages import says
+from tests.messages import raises_input_error
 
 WORDS = Counter(
     "the cat sat on the mat and the other cats sat on other mats while the rattling chatter of "
@@ -132,14 +132,14 @@ def test_words_longer_than_the_tokenizer_reads_are_left_out():
 
 
 def test_a_size_without_room_for_the_alphabet_is_rejected():
-    with says("A vocabulary of 20 tokens is too small"):
+    with raises_input_error("A vocabulary of 20 tokens is too small"):
         learn_wordpiece(WORDS, size=20)
-    with says("no words"):
+    with raises_input_error("no words"):
         learn_wordpiece({}, size=20)
 
 
 def test_the_smallest_size_that_the_refusal_names_is_enough():
-    with says("A vocabulary of 6 tokens is too small") as refusal:
+    with raises_input_error("A vocabulary of 6 tokens is too small") as refusal:
         learn_wordpiece(WORDS, size=6)
     needed = next(int(w) for w in str(refusal.value).split() if w.isdigit() and int(w) > 30)
     assert len(learn_wordpiece(WORDS, size=needed)) == needed
@@ -184,5 +184,7 @@ def test_whole_words_are_the_most_frequent_ones_and_all_others_are_unknown():
     assert ids == [5, unknown, unknown, unknown, 5, 6, unknown]
     assert learn_words(counts, size=9, unused=1).tokens[-1] == "[unused0]"
     for options, times in (({"size": 5}, 1), ({"size": 9, "min_frequency": 99}, 99)):
-        with says(f"No word occurs {times} times in the input, or `size` leaves no room for words"):
+        with raises_input_error(
+            f"No word occurs {times} times in the input, or `size` leaves no room for words"
+        ):
             learn_words(counts, **options)

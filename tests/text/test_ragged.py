@@ -19,9 +19,9 @@ def test_as_tensorflow_has_it(name):
     is_odd = rows.with_values(rows.values % 2 == 1)
     pairs = [(select(rows, is_odd.values), tf.ragged.boolean_mask(rows, is_odd))]
     pairs += [(leading(rows, most), rows[:, :most]) for most in (0, 2, 9)]
-    for found, expected in pairs:
-        assert found.to_list() == expected.to_list()
-        assert (found.dtype, found.row_splits.dtype) == (rows.dtype, rows.row_splits.dtype)
+    for actual, expected in pairs:
+        assert actual.to_list() == expected.to_list()
+        assert (actual.dtype, actual.row_splits.dtype) == (rows.dtype, rows.row_splits.dtype)
     numbers = tf.range(rows.nrows())
     expected = tf.zeros_like(rows, numbers.dtype) + numbers[:, None]
     np.testing.assert_array_equal(of_values(numbers, rows), expected.values)

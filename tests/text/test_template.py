@@ -17,7 +17,7 @@ from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, be
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 from keras_bert.text.vocabulary_files import load_vocabulary
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import transformers
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
@@ -55,8 +55,8 @@ def template_of(tokenizer, vocabulary, **config):
 def ids_of(template, *texts):
     """The ids and segment ids of a row, as the template has it."""
     parts = [
-        ([VOCABULARY.id(what)] if isinstance(what, str) else texts[what], segment)
-        for what, segment in template.parts(len(texts))
+        ([VOCABULARY.id(part)] if isinstance(part, str) else texts[part], segment)
+        for part, segment in template.parts(len(texts))
     ]
     return [id for part, _ in parts for id in part], [s for part, s in parts for _ in part]
 
@@ -70,10 +70,10 @@ def test_rows_are_those_of_the_tokenizers_library(processor):
     theirs.post_processor = processor
     template = read(processor)
     for texts in (["a b c"], ["a"], ["a b c", "d e"], ["a", "b"]):
-        found = theirs.encode(*texts)
-        own = [[VOCABULARY.id(word) for word in text.split()] for text in texts]
-        ids, segments = ids_of(template, *own)
-        assert (found.ids, found.type_ids) == (ids, segments)
+        encoding = theirs.encode(*texts)
+        sequences = [[VOCABULARY.id(word) for word in text.split()] for text in texts]
+        ids, segments = ids_of(template, *sequences)
+        assert (encoding.ids, encoding.type_ids) == (ids, segments)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_rows_are_those_of_the_tokenizers_library(processor):
 )
 def test_numbers_and_places_are_those_of_the_parts(template):
     for texts in (1, 2):
-        own = [[5] * 3, [6] * 4][:texts]
-        ids, _ = ids_of(template, *own)
-        tokens = sum(map(len, own))
+        sequences = [[5] * 3, [6] * 4][:texts]
+        ids, _ = ids_of(template, *sequences)
+        tokens = sum(map(len, sequences))
         assert len(ids) == tokens + template.num_special(texts)
         assert template.room(len(ids), texts=texts) == tokens
         assert sum(template.belonging(texts)) == template.num_special(texts)
@@ -116,7 +116,7 @@ def test_what_is_not_said_is_berts():
     ],
 )
 def test_a_template_that_is_not_known_is_rejected(processor, message):
-    with says(f"folder/tokenizer.json: post_processor ...{message}"):
+    with raises_input_error(f"folder/tokenizer.json: post_processor ...{message}"):
         read(processor)
 
 
@@ -129,8 +129,8 @@ def test_a_folder_keeps_the_template_and_transformers_has_the_same_ids(tmp_path,
     assert Tokenizer.from_vocab(tmp_path).template == template
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for texts in (["A b"], ["c", "d E"]):
-        own = tokenizer.tokenize(texts).to_list()
-        assert theirs(*texts)["input_ids"] == ids_of(template, *own)[0]
+        sequences = tokenizer.tokenize(texts).to_list()
+        assert theirs(*texts)["input_ids"] == ids_of(template, *sequences)[0]
     Tokenizer(VOCABULARY, lowercase=True).save(tmp_path)
     assert Tokenizer.from_folder(tmp_path).template == BERT_TEMPLATE
 
@@ -145,15 +145,15 @@ def test_special_tokens_have_any_name_and_may_be_missing(tmp_path):
     assert (OTHER.pad_id, OTHER.cls_id, OTHER.sep_id, OTHER.unk_id) == (1, 0, 2, 3)
     assert OTHER.mask_id is None and OTHER.special_ids.tolist() == [0, 1, 2, 3, 4]
     assert OTHER != WordPieceVocabulary(OTHER.tokens, special_tokens=SpecialTokens(unk="[UNK]"))
-    with says("mask token"):
+    with raises_input_error("mask token"):
         Masker(vocabulary=OTHER, unit="token", rate=0.15, max_predictions=5)
     assert pickle.loads(pickle.dumps(OTHER)).special_tokens == OTHERS
     tokenizer = Tokenizer(OTHER, lowercase=True, template=PLAIN_TEMPLATE)
     tokenizer.save(tmp_path)
-    found = Tokenizer.from_folder(tmp_path)
-    assert found.special_tokens == OTHERS and found.vocabulary == OTHER
+    loaded = Tokenizer.from_folder(tmp_path)
+    assert loaded.special_tokens == OTHERS and loaded.vocabulary == OTHER
     assert load_vocabulary(tmp_path) == OTHER
-    assert found.tokenize(["ab <s> c"]).to_list() == tokenizer.tokenize(["ab <s> c"]).to_list()
+    assert loaded.tokenize(["ab <s> c"]).to_list() == tokenizer.tokenize(["ab <s> c"]).to_list()
     assert SpecialTokens.from_dict(OTHERS.to_dict()) == OTHERS
 
 
@@ -163,7 +163,7 @@ def test_formats_for_bert_alone_reject_other_templates():
         Tokenizer(VOCABULARY, lowercase=True, template=GPT),
         Tokenizer(OTHER, lowercase=True, template=bert_template(OTHERS)),
     ):
-        with says("x needs BERT's special tokens"):
+        with raises_input_error("x needs BERT's special tokens"):
             check_wordpiece(tokenizer, needed_by="x")
 
 
@@ -180,14 +180,14 @@ def test_roberta_pairs_are_those_of_transformers(tmp_path):
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     assert (theirs.pad_token_id, theirs.mask_token) == (1, None)
     texts = ["ab a", "c"], ["b", "a c ab"]
-    own = frame(
+    inputs = frame(
         [tokenizer.tokenize(column) for column in texts],
         tokenizer=tokenizer,
         names=("input_ids", "input_mask", "segment_ids"),
         max_length=16,
     )
-    found = theirs(*map(list, texts), padding=True, return_token_type_ids=True)
+    encoding = theirs(*map(list, texts), padding=True, return_token_type_ids=True)
     names = ("input_ids", "attention_mask", "token_type_ids")
-    for name, values in zip(names, own.values(), strict=True):
-        assert values.numpy().tolist() == found[name]
-    assert own["input_ids"].numpy()[1].tolist() == [0, 8, 2, 2, 6, 8, 6, 9, 2]
+    for name, tensor in zip(names, inputs.values(), strict=True):
+        assert tensor.numpy().tolist() == encoding[name]
+    assert inputs["input_ids"].numpy()[1].tolist() == [0, 8, 2, 2, 6, 8, 6, 9, 2]

@@ -6,7 +6,7 @@ import pytest
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import counts_path, counts_text, read_counts
-from tests.messages import says
+from tests.messages import raises_input_error
 
 VOCABULARY = WordPieceVocabulary(
     [*SPECIAL_TOKENS, "the", "a\tb", "##s"], counts=[0, 7, 0, 0, 0, 2**40, 3, 0]
@@ -53,5 +53,5 @@ def test_what_does_not_fit_is_rejected_with_its_place(path, old, new, message):
     text = file.read_text()
     assert old in text
     file.write_bytes(text.replace(old, new).encode())
-    with says(f"{file}...{message}"):
+    with raises_input_error(f"{file}...{message}"):
         read_counts(path, VOCABULARY)

@@ -12,7 +12,7 @@ from keras_bert.text import Tokenizer, normalization
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import load_vocabulary
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import transformers
 
 TOKENS = (
@@ -75,8 +75,8 @@ def test_what_is_no_batch_of_texts_is_rejected(tokenizer, given):
 
 
 def test_special_tokens_in_a_text_are_ordinary_text(tokenizer):
-    found = tokens(tokenizer, "[MASK] [mask]")
-    assert found == ["[", "mask" if tokenizer.lowercase else "[UNK]", "]", "[", "mask", "]"]
+    subwords = tokens(tokenizer, "[MASK] [mask]")
+    assert subwords == ["[", "mask" if tokenizer.lowercase else "[UNK]", "]", "[", "mask", "]"]
 
 
 def test_tokenizers_of_one_vocabulary_are_compiled_once(monkeypatch):
@@ -100,10 +100,10 @@ def test_detokenize(tokenizer):
 
 def normal(text, lowercase):
     """What becomes of a stretch of the user's string, in plain Python."""
-    kept = [
+    characters = [
         c for c in text if unicodedata.category(c) not in ("Cf", "Cs") and c not in "\x00\ufffd"
     ]
-    text = "".join(kept)
+    text = "".join(characters)
     if lowercase:
         decomposed = unicodedata.normalize("NFD", text.lower())
         text = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
@@ -137,8 +137,8 @@ def check_offsets(tokenizer, texts):
                 expected = vocabulary.token(id)
                 expected = expected if word_starts[i] else expected.removeprefix("##")
                 expected = expected.replace("ς", "σ")
-                found = normal(token, tokenizer.lowercase).replace("ς", "σ")
-                assert expected in found if fractions else expected == found
+                surface = normal(token, tokenizer.lowercase).replace("ς", "σ")
+                assert expected in surface if fractions else expected == surface
             # No combining mark is left behind, none is torn from the letter that it stands on.
             if tokenizer.lowercase:
                 rest = text[end:]
@@ -179,19 +179,19 @@ def test_offsets_in_real_text(minilm, shared_data):
 def test_offsets_in_bytes_that_are_not_utf8(minilm):
     data = b"caf\xc3\xa9 \xff\xfethe \xe2\x82cat\x80s"
     tokens = minilm.tokenize_with_offsets([data])
-    found = [
+    slices = [
         data[start:end]
         for start, end in zip(
             tokens.byte_starts.to_list()[0], tokens.byte_ends.to_list()[0], strict=True
         )
     ]
-    assert found == [b"caf\xc3\xa9", b"the", b"cat\x80s"]
+    assert slices == [b"caf\xc3\xa9", b"the", b"cat\x80s"]
     clean = data.decode("utf-8", "ignore")
-    found = [
+    slices = [
         clean[start:end]
         for start, end in zip(tokens.starts.to_list()[0], tokens.ends.to_list()[0], strict=True)
     ]
-    assert found == ["café", "the", "cats"]
+    assert slices == ["café", "the", "cats"]
 
 
 def test_a_word_too_long_is_one_unknown_token_with_its_offsets(minilm):
@@ -247,9 +247,9 @@ def test_a_bert_folder_as_transformers_5_saves_it_is_read(minilm_folder, tmp_pat
 
 
 def test_what_is_no_folder_is_rejected(tmp_path):
-    with says("not a folder"):
+    with raises_input_error("not a folder"):
         Tokenizer.from_folder(tmp_path / "none")
-    with says("vocab.txt"):
+    with raises_input_error("vocab.txt"):
         Tokenizer.from_folder(tmp_path)
 
 

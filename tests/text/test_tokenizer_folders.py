@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert.text import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from tests.messages import says
+from tests.messages import raises_input_error
 
 TOKENS = [*SPECIAL_TOKENS, "the", "bank", "b", "##s", "<", ">"]
 BERT = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
@@ -58,7 +58,7 @@ def test_a_tokenizer_json_alone_is_read(tmp_path):
 )
 def test_tokens_that_are_cut_out_of_a_text_are_rejected(tmp_path, name, content):
     """They were read as ordinary text, or as a piece that no text comes to."""
-    with says("adds '<b>' to its special tokens"):
+    with raises_input_error("adds '<b>' to its special tokens"):
         Tokenizer.from_folder(write(tmp_path, **{name: content}))
 
 
@@ -88,7 +88,7 @@ def test_words_that_are_not_berts_are_rejected(tmp_path, vocab, changes):
     content = tokenizer_json(**changes)
     config = {"tokenizer_class": "PreTrainedTokenizerFast"}
     folder = write(tmp_path, vocab=vocab, tokenizer=content, tokenizer_config=config)
-    with says("as BERT does, by BertNormalizer, BertPreTokenizer"):
+    with raises_input_error("as BERT does, by BertNormalizer, BertPreTokenizer"):
         Tokenizer.from_folder(folder)
     # A class of BERT's makes its steps itself, in transformers as here.
     write(folder, vocab=vocab, tokenizer_config=BERT)
@@ -110,7 +110,7 @@ def test_words_that_are_not_berts_are_rejected(tmp_path, vocab, changes):
 )
 def test_a_broken_tokenizer_json_is_one_sentence(tmp_path, changes, sentence):
     folder = write(tmp_path, vocab=False, tokenizer=tokenizer_json(**changes))
-    with says(sentence):
+    with raises_input_error(sentence):
         Tokenizer.from_folder(folder)
 
 
@@ -125,7 +125,7 @@ def test_a_broken_tokenizer_json_is_one_sentence(tmp_path, changes, sentence):
 def test_two_vocabularies_in_one_folder_are_rejected(tmp_path, vocab, said):
     """transformers read the one, and this library the other: ids differed without a word."""
     content = tokenizer_json(model={**tokenizer_json()["model"], "vocab": vocab})
-    with says(said):
+    with raises_input_error(said):
         Tokenizer.from_folder(write(tmp_path, tokenizer=content))
 
 
@@ -157,7 +157,7 @@ def test_the_special_tokens_may_be_added_to_the_others(tmp_path):
     ],
 )
 def test_what_would_give_other_ids_is_rejected(tmp_path, config, sentence):
-    with says(sentence):
+    with raises_input_error(sentence):
         Tokenizer.from_folder(write(tmp_path, tokenizer_config=config))
 
 

@@ -37,12 +37,12 @@ def digest(tokenizer, texts):
     sha256 = hashlib.sha256()
     for start in range(0, len(texts), 10_000):
         ids = tokenizer.tokenize(texts[start : start + 10_000])
-        splits, values = ids.row_splits.numpy(), ids.values.numpy()
-        stream = np.empty(len(values) + len(splits) - 1, dtype=np.int32)
+        splits, flat = ids.row_splits.numpy(), ids.values.numpy()
+        stream = np.empty(len(flat) + len(splits) - 1, dtype=np.int32)
         is_length = np.zeros(len(stream), dtype=np.bool_)
         is_length[splits[:-1] + np.arange(len(splits) - 1)] = True
         stream[is_length] = np.diff(splits)
-        stream[~is_length] = values
+        stream[~is_length] = flat
         sha256.update(stream.tobytes())
     return {"texts": len(texts), "sha256": sha256.hexdigest()}
 
@@ -68,16 +68,18 @@ def test_hard_strings_one_by_one(tokenizers, case):
 def test_all_texts_of_the_shared_data(tokenizers, case, shared_data, record_property):
     expected = reference[case]["files"]
     assert made.text_files(shared_data) == sorted(expected)
-    found = {name: digest(tokenizers[case], made.texts_of(shared_data / name)) for name in expected}
-    record_property("texts compared", sum(item["texts"] for item in found.values()))
-    assert [name for name in expected if found[name] != expected[name]] == []
+    digests = {
+        name: digest(tokenizers[case], made.texts_of(shared_data / name)) for name in expected
+    }
+    record_property("texts compared", sum(item["texts"] for item in digests.values()))
+    assert [name for name in expected if digests[name] != expected[name]] == []
 
 
 @pytest.mark.parametrize("number", made.PLANES)
 @pytest.mark.parametrize("case", CASES)
 def test_every_code_point(tokenizers, case, number):
-    found = digest(tokenizers[case], made.plane(number))
-    assert found == reference[case]["planes"][str(number)]
+    plane_digest = digest(tokenizers[case], made.plane(number))
+    assert plane_digest == reference[case]["planes"][str(number)]
 
 
 @pytest.mark.parametrize("case", CASES)

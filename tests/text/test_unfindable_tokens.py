@@ -5,7 +5,7 @@ import pytest
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_bpe, learn_wordpiece
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_tokens_that_cannot_be_looked_for_are_one_sentence(tmp_path, tokens, sen
     """They were a RuntimeError of TensorFlow Text's."""
     path = tmp_path / "vocab.txt"
     path.write_text("".join(f"{token}\n" for token in [*SPECIAL_TOKENS, *tokens]))
-    with says(sentence):
+    with raises_input_error(sentence):
         Tokenizer.from_vocab(path)
 
 

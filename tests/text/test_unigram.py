@@ -278,8 +278,8 @@ def test_alberts_texts_are_folded_before(tmp_path, named):
     # `tokenizers` reads the same steps.
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json"))
     theirs.encode_special_tokens = True
-    found = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
-    assert found == expected
+    ids = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    assert ids == expected
 
 
 def debertas_steps():

@@ -8,7 +8,7 @@ import pytest
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import load_vocabulary
-from tests.messages import says
+from tests.messages import raises_input_error
 
 TOKENS = [*SPECIAL_TOKENS, "[unused0]", "play", "##ing", "##", "#", "well"]
 
@@ -121,14 +121,14 @@ def test_white_space_around_a_token_is_dropped_as_in_google_bert(tmp_path):
 def test_bad_files_are_rejected_with_their_place(tmp_path, content, sentence):
     path = tmp_path / "vocab.txt"
     path.write_bytes(content)
-    with says(f"{path}...{sentence}"):
+    with raises_input_error(f"{path}...{sentence}"):
         load_vocabulary(path)
 
 
 def test_missing_files_and_folders_are_rejected(tmp_path):
-    with says("none.txt could not be read"):
+    with raises_input_error("none.txt could not be read"):
         load_vocabulary(tmp_path / "none.txt")
-    with says("has no supported tokenizer (found: none)...or add its vocab.txt, "):
+    with raises_input_error("has no supported tokenizer (found: none)...or add its vocab.txt, "):
         load_vocabulary(tmp_path)
 
 

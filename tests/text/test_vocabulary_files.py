@@ -19,7 +19,7 @@ from keras_bert.text.vocabulary_files import (
     write_folder,
     write_vocabulary,
 )
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.text.killed_vocabularies import ALGORITHMS, NEW, OLD, names, opened
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -67,9 +67,9 @@ def test_output_texts_are_what_is_written(tmp_path, algorithm):
     assert all(name.startswith("gs://bucket/v.") for name in remote)
 
 
-def kills(what, place):
+def kills(scenario, place):
     """How often `killed_vocabularies.py` killed what it tests, in a process of its own."""
-    command = [sys.executable, "-m", "tests.text.killed_vocabularies", what, str(place)]
+    command = [sys.executable, "-m", "tests.text.killed_vocabularies", scenario, str(place)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
     assert not done.returncode, done.stderr
     return json.loads(done.stdout)
@@ -77,14 +77,14 @@ def kills(what, place):
 
 @pytest.mark.slow
 def test_a_killed_job_leaves_the_old_vocabulary_or_the_new_one(tmp_path):
-    found = kills("job", tmp_path)
-    assert len(found) == 8 and min(found) > 8
+    kill_counts = kills("job", tmp_path)
+    assert len(kill_counts) == 8 and min(kill_counts) > 8
 
 
 @pytest.mark.slow
 def test_a_killed_save_is_never_read_as_a_mixture(tmp_path):
-    found = kills("save", tmp_path)
-    assert len(found) == 16 and min(found) > 8
+    kill_counts = kills("save", tmp_path)
+    assert len(kill_counts) == 16 and min(kill_counts) > 8
 
 
 @pytest.mark.parametrize("missing", ["vocab.json", "merges.txt", "tokenizer_config.json"])
@@ -95,7 +95,7 @@ def test_a_part_of_a_folder_is_rejected_and_not_taken_for_uncased(tmp_path, miss
     assert open_folder(tmp_path) == (NEW["bpe"], False, BERT_TEMPLATE)
     (tmp_path / missing).unlink()
     for given in (open_folder, open_vocabulary):
-        with says(missing):
+        with raises_input_error(missing):
             given(tmp_path)
 
 
@@ -103,7 +103,7 @@ def test_a_folder_that_does_not_say_its_case_can_be_told(tmp_path):
     NEW["bpe"].save(tmp_path)
     assert names(tmp_path) == ["merges.txt", "vocab.json"]
     assert load_vocabulary(tmp_path) == NEW["bpe"]
-    with says("does not record whether its vocabulary is cased"):
+    with raises_input_error("does not record whether its vocabulary is cased"):
         open_vocabulary(tmp_path)
     for lowercase in (True, False):
         assert open_vocabulary(tmp_path, lowercase=lowercase) == (
@@ -119,7 +119,7 @@ def test_a_folder_that_does_not_say_its_case_can_be_told(tmp_path):
 def test_who_contradicts_the_folder_is_rejected(tmp_path):
     write_folder(tmp_path, NEW["bpe"], lowercase=False)
     assert open_vocabulary(tmp_path, lowercase=False) == (NEW["bpe"], False, BERT_TEMPLATE)
-    with says("is cased according to its tokenizer_config.json, and not uncased"):
+    with raises_input_error("is cased according to its tokenizer_config.json, and not uncased"):
         open_vocabulary(tmp_path, lowercase=True)
 
 
@@ -128,13 +128,13 @@ def test_what_another_reader_of_files_has_read_is_parsed(tmp_path):
         contents = {name: text.encode() for name, text in vocabulary.files().items()}
         assert parse_vocabulary(contents, folder="gs://data") == vocabulary
     del contents["vocab.json"]
-    with says("gs://data/vocab.json could not be read"):
+    with raises_input_error("gs://data/vocab.json could not be read"):
         parse_vocabulary(contents, folder="gs://data")
 
 
 def test_an_output_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("mine")
     for vocabulary in NEW.values():
-        with says("cannot be written"):
+        with raises_input_error("cannot be written"):
             write_vocabulary(tmp_path / "file" / "v", vocabulary, lowercase=True)
     assert names(tmp_path) == ["file"]

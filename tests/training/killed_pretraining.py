@@ -67,9 +67,9 @@ def die_after_events(step, count, under):
         write(self)
 
     def restore_and_look(self, report=None):
-        found = restore(self, report)
-        reached(found[0])
-        return found
+        restored = restore(self, report)
+        reached(restored[0])
+        return restored
 
     def call(name, arguments):
         if name in EVENTS and is_below(under, arguments[0]):

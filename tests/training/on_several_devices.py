@@ -303,10 +303,10 @@ def held_ports(count):
     """Addresses that nobody else can take before a worker does (see `TF_GRPC_REUSE_PORT`)."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            each.bind(("127.0.0.1", 0))
-        yield [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+        for sock in sockets:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            sock.bind(("127.0.0.1", 0))
+        yield [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]
 
 
 def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_does(data, alone):
@@ -394,9 +394,9 @@ def test_replicas_get_the_rows_of_a_batch_in_order_each_row_once(data):
     with mirrored() as strategy:
         distributed = iter(Devices().distributed(dataset))
         for batch in dataset.take(6):
-            found = strategy.experimental_local_results(next(distributed))
+            shards = strategy.experimental_local_results(next(distributed))
             for name, rows in batch[0].items():
-                replicas = [part[0][name].numpy() for part in found]
+                replicas = [part[0][name].numpy() for part in shards]
                 assert [len(part) for part in replicas] == [2, 2, 2, 2]
                 np.testing.assert_array_equal(np.concatenate(replicas), rows)
 
@@ -404,9 +404,9 @@ def test_replicas_get_the_rows_of_a_batch_in_order_each_row_once(data):
 def test_workers_get_the_parts_of_their_replicas():
     batches = tf.data.Dataset.range(21).batch(8)  # of 8, 8 and 5 rows
     of_worker = [parts(batches, range(2 * n, 2 * n + 2), of=4) for n in range(2)]
-    found = [[part.numpy().tolist() for (part,) in one] for one in of_worker]
-    assert found[0] == [[0, 1], [2, 3], [8, 9], [10, 11], [16], [17]]
-    assert found[1] == [[4, 5], [6, 7], [12, 13], [14, 15], [18], [19, 20]]
+    rows_of_workers = [[part.numpy().tolist() for (part,) in one] for one in of_worker]
+    assert rows_of_workers[0] == [[0, 1], [2, 3], [8, 9], [10, 11], [16], [17]]
+    assert rows_of_workers[1] == [[4, 5], [6, 7], [12, 13], [14, 15], [18], [19, 20]]
 
 
 def crf_loss():
@@ -458,9 +458,9 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
         replicas = strategy.experimental_distribute_values_from_function(
             lambda c: [x[slice(*edges[c.replica_id_in_sync_group])] for x in batch]
         )
-        found = strategy.run(lambda of_replica: gradient(loss, *of_replica), [replicas])
-        values, slopes = (strategy.experimental_local_results(each) for each in found)
-    assert [4 * float(value) for value in values] == pytest.approx([float(expected)] * 4)
+        results = strategy.run(lambda of_replica: gradient(loss, *of_replica), [replicas])
+        losses, slopes = (strategy.experimental_local_results(result) for result in results)
+    assert [4 * float(value) for value in losses] == pytest.approx([float(expected)] * 4)
     np.testing.assert_allclose(np.concatenate(slopes), slope, atol=1e-7)
 
 
@@ -502,9 +502,9 @@ def test_updates_are_those_of_the_whole_gradient(options):
             rows = devices.experimental_distribute_values_from_function(
                 lambda c: [x[c.replica_id_in_sync_group :: 4] for x in (ids, wanted)]
             )
-        together = tf.function(lambda: devices.run(step, rows), autograph=False)
+        train_step = tf.function(lambda: devices.run(step, rows), autograph=False)
         for _ in range(4):
-            together()
+            train_step()
         copies = [np.stack([np.array(w) for w in _copies(v)]) for v in model.variables]
         return copies, int(np.array(optimizer.iterations))
 
@@ -512,10 +512,10 @@ def test_updates_are_those_of_the_whole_gradient(options):
     with mirrored() as strategy:
         four, as_many = trained(strategy)
     assert steps == as_many
-    for found, expected in zip(four, one, strict=True):
-        assert len(found) == 4
-        assert (found == found[0]).all()  # the copies are the same to the bit
-        np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+    for replicas, expected in zip(four, one, strict=True):
+        assert len(replicas) == 4
+        assert (replicas == replicas[0]).all()  # the copies are the same to the bit
+        np.testing.assert_allclose(replicas[0], expected[0], atol=1e-5)
 
 
 def _copies(variable):

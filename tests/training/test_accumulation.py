@@ -94,17 +94,17 @@ def test_parts_have_the_gradient_of_the_whole_batch(task_and_folder, whole, part
     in_parts, batches = gradients_of_steps(*task_and_folder, parts=parts, steps=steps, batch_size=8)
     predictions = [[float(tf.reduce_sum(w["masked_lm"])) for *_, w in step] for step in batches]
     assert any(len(set(counts)) > 1 for counts in predictions)  # or their means would do
-    for found, expected in zip(in_parts, whole[:steps], strict=True):
-        assert np.linalg.norm(found - expected) < 1e-5 * np.linalg.norm(expected)
+    for gradient, expected in zip(in_parts, whole[:steps], strict=True):
+        assert np.linalg.norm(gradient - expected) < 1e-5 * np.linalg.norm(expected)
 
 
 def test_parts_of_a_number_of_tokens_count_by_their_predictions(task_and_folder):
     task, *_ = task_and_folder
-    found, steps = gradients_of_steps(*task_and_folder, parts=3, steps=5, batch_tokens=96)
+    gradients, steps = gradients_of_steps(*task_and_folder, parts=3, steps=5, batch_tokens=96)
     predictions = [[float(tf.reduce_sum(w["masked_lm"])) for *_, w in step] for step in steps]
     assert any(len(set(counts)) > 1 for counts in predictions)
     weight_of = task.default_loss_weights() or {}
-    for gradient, batches in zip(found, steps, strict=True):
+    for gradient, batches in zip(gradients, steps, strict=True):
         with tf.GradientTape() as tape:
             loss = 0.0
             outputs = [(y, task(x, training=True), weights) for x, y, weights in batches]

@@ -22,9 +22,9 @@ def steps():
 
 def by_formula(table, steps):
     table, sums = table.astype("float64"), np.zeros((V, D))
-    for ids, values in steps:
+    for ids, row_gradients in steps:
         gradient = np.zeros((V, D))
-        np.add.at(gradient, ids, values)
+        np.add.at(gradient, ids, row_gradients)
         sums += gradient**2
         table = table - 0.1 * gradient / (np.sqrt(sums) + 1e-10)
     return table
@@ -33,9 +33,9 @@ def by_formula(table, steps):
 def by_pytorch(table, steps):
     theirs = torch.nn.Parameter(torch.from_numpy(table.copy()))
     reference = torch.optim.Adagrad([theirs], lr=0.1)
-    for ids, values in steps:
+    for ids, row_gradients in steps:
         theirs.grad = torch.sparse_coo_tensor(
-            torch.from_numpy(ids)[None], torch.from_numpy(values), (V, D)
+            torch.from_numpy(ids)[None], torch.from_numpy(row_gradients), (V, D)
         )
         reference.step()
     return theirs.detach().numpy()
@@ -48,8 +48,8 @@ def test_it_is_pytorchs_and_leaves_other_rows_alone(by, steps):
     optimizers = [Adagrad(0.1), Adagrad(0.1)]
     for optimizer, variable in zip(optimizers, (sparse, dense), strict=True):
         optimizer.build([variable])
-    for ids, values in steps:
-        slices = tf.IndexedSlices(tf.constant(values), tf.constant(ids), tf.constant([V, D]))
+    for ids, row_gradients in steps:
+        slices = tf.IndexedSlices(tf.constant(row_gradients), tf.constant(ids), tf.constant([V, D]))
         optimizers[0].apply([slices], [sparse])
         optimizers[1].apply([tf.convert_to_tensor(slices)], [dense])
     expected = by(table, steps)
@@ -61,8 +61,8 @@ def test_it_is_pytorchs_and_leaves_other_rows_alone(by, steps):
 def test_gradients_are_clipped_by_the_norm_of_rows_that_are_added_up():
     table = np.zeros((V, D), "float32")
     one, other = keras.Variable(table), keras.Variable(table)
-    values = tf.ones((3, D))
-    slices = tf.IndexedSlices(values, tf.constant([2, 2, 2]), tf.constant([V, D]))
+    row_gradients = tf.ones((3, D))
+    slices = tf.IndexedSlices(row_gradients, tf.constant([2, 2, 2]), tf.constant([V, D]))
     for variable, gradient in ((one, slices), (other, tf.convert_to_tensor(slices))):
         # With an ε so large the step shows the size of the gradient.
         optimizer = Adagrad(1.0, epsilon=1e3, global_clipnorm=1.0)
@@ -79,16 +79,16 @@ def test_a_step_touches_the_rows_of_a_batch_alone(steps):
     optimizer.build([variable])
 
     @tf.function
-    def step(ids, values):
-        optimizer.apply([tf.IndexedSlices(values, ids, tf.constant([V, D]))], [variable])
+    def step(ids, row_gradients):
+        optimizer.apply([tf.IndexedSlices(row_gradients, ids, tf.constant([V, D]))], [variable])
 
     graph = step.get_concrete_function(*map(tf.constant, steps[0])).graph
     tables = [op.name for op in graph.get_operations() for x in op.outputs if x.shape == (V, D)]
     assert not tables
     step(*map(tf.constant, steps[0]))
-    ids, values = steps[0]
+    ids, gradients = steps[0]
     sums = np.zeros((V, D))
-    np.add.at(sums, ids, values)
+    np.add.at(sums, ids, gradients)
     norm = np.linalg.norm(sums)
     assert float(optimizer.gradient_norm.result()) == pytest.approx(norm, rel=1e-5)
 
@@ -101,17 +101,17 @@ def test_a_program_of_xla_and_collected_batches_have_the_same_step(steps):
     for optimizer, variable in zip(optimizers, variables, strict=True):
         optimizer.build([variable])
 
-    def slices(ids, values):
-        return tf.IndexedSlices(values, ids, tf.constant([V, D]))
+    def slices(ids, row_gradients):
+        return tf.IndexedSlices(row_gradients, ids, tf.constant([V, D]))
 
     @tf.function(jit_compile=True)
-    def step(ids, values):
-        optimizers[1].apply([slices(ids, values)], [compiled])
+    def step(ids, row_gradients):
+        optimizers[1].apply([slices(ids, row_gradients)], [compiled])
 
-    for ids, values in steps:
-        optimizers[0].apply([slices(tf.constant(ids), tf.constant(values))], [plain])
-        step(tf.constant(ids), tf.constant(values))
+    for ids, gradients in steps:
+        optimizers[0].apply([slices(tf.constant(ids), tf.constant(gradients))], [plain])
+        step(tf.constant(ids), tf.constant(gradients))
         for _ in range(2):
-            optimizers[2].apply([slices(tf.constant(ids), tf.constant(values))], [collected])
+            optimizers[2].apply([slices(tf.constant(ids), tf.constant(gradients))], [collected])
     np.testing.assert_allclose(compiled.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(collected.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)

@@ -96,5 +96,5 @@ def test_no_gradient_of_an_encoder_is_a_list_of_rows():
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(encoder(rows)["sequence_output"] ** 3)
     gradients = tape.gradient(loss, encoder.trainable_variables)
-    found = [gradient for gradient in gradients if gradient is not None]
-    assert len(found) > 10 and all(isinstance(gradient, tf.Tensor) for gradient in found)
+    tensors = [gradient for gradient in gradients if gradient is not None]
+    assert len(tensors) > 10 and all(isinstance(gradient, tf.Tensor) for gradient in tensors)

@@ -9,7 +9,7 @@ from keras_bert.base.errors import InputWarning
 from keras_bert.encoders import new_encoder, presets, read_architecture, read_config
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.training.settings import ARCHITECTURES
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_tokenizer
 
 
@@ -33,7 +33,7 @@ def test_more_than_the_machine_holds_is_rejected_before_memory_is_taken(
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**sizes, **change}))
     count = f"{BertConfig(**{**sizes, **change}).parameter_count():,}"
-    with says(f"a model of {count} parameters, which take"):
+    with raises_input_error(f"a model of {count} parameters, which take"):
         read_architecture(path, vocabulary)
     path.write_text(json.dumps(sizes))
     assert read_architecture(path, vocabulary).to_dict() == sizes
@@ -54,7 +54,7 @@ def test_architectures_that_cannot_be_trained_are_rejected(
     vocabulary, sizes, tmp_path, change, message
 ):
     (tmp_path / "config.json").write_text(json.dumps({**sizes, **change}))
-    with says(message):
+    with raises_input_error(message):
         read_architecture(tmp_path / "config.json", vocabulary)
 
 
@@ -66,7 +66,7 @@ def test_a_name_is_a_published_size_of_any_encoder(vocabulary):
     for name, owner in presets().items():
         config = read_architecture(name, vocabulary)
         assert config == owner.preset(name, vocab_size=len(vocabulary))
-    with says("Unknown architecture 'huge'. Choose from tiny, mini, "):
+    with raises_input_error("Unknown architecture 'huge'. Choose from tiny, mini, "):
         read_architecture("huge", vocabulary)
 
 
@@ -78,7 +78,7 @@ def test_unknown_keys_of_a_file_are_kept_and_reported(vocabulary, sizes, tmp_pat
 
 
 def test_a_file_without_end_is_no_architecture(vocabulary):
-    with says("/dev/zero holds more than 256 MiB"):
+    with raises_input_error("/dev/zero holds more than 256 MiB"):
         read_architecture("/dev/zero", vocabulary)
 
 

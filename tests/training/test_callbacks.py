@@ -12,7 +12,7 @@ from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.settings import PretrainSettings
 from tests.eagerly import eagerly
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -92,7 +92,7 @@ def test_a_callback_of_python_may_stop_a_run(given, tmp_path):
     assert recorded[0] == f"{__name__}:StopAfterFirstEvaluation" and len(recorded) == 2
     again = finetune(**given, epochs=3, callbacks=callbacks, output=tmp_path / "run")
     assert again == metrics
-    with says("different settings: callbacks ['"):
+    with raises_input_error("different settings: callbacks ['"):
         finetune(**given, epochs=3, output=tmp_path / "run")
 
 
@@ -102,7 +102,10 @@ class Stop(keras.callbacks.Callback):
 
 
 def test_a_run_that_is_stopped_before_an_evaluation_has_no_best_model(given, tmp_path):
-    with eagerly(), says("A callback stopped the run after step 2, before the first evaluation"):
+    with (
+        eagerly(),
+        raises_input_error("A callback stopped the run after step 2, before the first evaluation"),
+    ):
         finetune(**{**given, "batch_size": 1}, callbacks=[Stop()], output=tmp_path / "run")
 
 
@@ -150,7 +153,9 @@ def test_a_callback_that_cannot_be_used_is_one_sentence(
 
 
 def test_other_objects_are_rejected(given, tmp_path):
-    with says("`callbacks` must be names, MODULE:CLASS, or objects of `keras.callbacks.Callback`"):
+    with raises_input_error(
+        "`callbacks` must be names, MODULE:CLASS, or objects of `keras.callbacks.Callback`"
+    ):
         finetune(**given, callbacks=[print], output=tmp_path / "run")
 
 

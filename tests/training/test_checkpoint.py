@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from keras_bert.training.checkpoint import Checkpoint, named_variables
 from keras_bert.training.optimizer import make_optimizer
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 def small_model(seed, units=4, name="dense", scales_loss=False, **options):
@@ -44,7 +44,7 @@ def train(model, steps):
     model.fit(x, x[:, :1], batch_size=8, epochs=steps, verbose=0, shuffle=False)
 
 
-def values(model):
+def arrays_of(model):
     return {name: np.array(variable) for name, variable in named_variables(model).items()}
 
 
@@ -65,10 +65,10 @@ def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path, options
     assert Checkpoint(tmp_path, other).restore() == (3, {"seconds": 1.5})
     assert int(other.optimizer.iterations) == 3 // options.get("gradient_accumulation_steps", 1)
     train(other, 4)
-    expected, found = values(model), values(other)
-    assert expected.keys() == found.keys()
+    expected, arrays = arrays_of(model), arrays_of(other)
+    assert expected.keys() == arrays.keys()
     for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+        np.testing.assert_array_equal(arrays[name], value, err_msg=name)
 
 
 def test_the_state_is_not_in_the_header_whose_size_is_bounded(tmp_path):
@@ -83,7 +83,7 @@ def test_the_state_is_not_in_the_header_whose_size_is_bounded(tmp_path):
     flipped = bytearray(content)
     flipped[content.index(b'"loss"')] ^= 1
     checkpoint.latest.write_bytes(flipped)
-    with says("its checksum does not match"):
+    with raises_input_error("its checksum does not match"):
         checkpoint.restore()
 
 
@@ -91,12 +91,12 @@ def test_a_checkpoint_of_an_earlier_version_has_its_state_in_the_header(tmp_path
     model = small_model(seed=1)
     checkpoint = Checkpoint(tmp_path, model)
     checkpoint.save(7, {})
-    expected, path = values(model), checkpoint.latest
+    expected, path = arrays_of(model), checkpoint.latest
     tensors = {name: value for name, value in load_file(path).items() if name != "state"}
     save_file(tensors, path, metadata={"step": "7", "state": '{"seconds": 1.5}'})
     other = small_model(seed=2)
     assert Checkpoint(tmp_path, other).restore() == (7, {"seconds": 1.5})
-    for name, value in values(other).items():
+    for name, value in arrays_of(other).items():
         np.testing.assert_array_equal(expected[name], value, err_msg=name)
 
 
@@ -111,7 +111,9 @@ def test_frozen_weights_are_not_stored_and_ignored_in_a_file_of_an_earlier_versi
         assert second.restore() == (step, {})
         np.testing.assert_array_equal(other.layers[0].kernel, kernel)
         for name in names:
-            np.testing.assert_array_equal(values(other)[name], values(model)[name], err_msg=name)
+            np.testing.assert_array_equal(
+                arrays_of(other)[name], arrays_of(model)[name], err_msg=name
+            )
         train(other, 1)
         Checkpoint(tmp_path, model).save(3, {})  # with all weights
 
@@ -135,8 +137,8 @@ def test_only_the_latest_is_kept_and_a_kill_while_writing_leaves_the_one_before(
     checkpoint = Checkpoint(tmp_path, model)  # as the run that goes on does
     assert checkpoint.restore()[0] == 5
     checkpoint.save(10, {})
-    kept = sorted(path.name for path in tmp_path.iterdir())
-    assert kept == ["notes.txt", "step-000000010.safetensors"]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["notes.txt", "step-000000010.safetensors"]
 
 
 @pytest.mark.parametrize(
@@ -149,10 +151,10 @@ def test_only_the_latest_is_kept_and_a_kill_while_writing_leaves_the_one_before(
 def test_a_checkpoint_of_another_model_is_rejected(tmp_path, other, message):
     Checkpoint(tmp_path, small_model(seed=1)).save(1, {})
     model = small_model(seed=2, **other)
-    before = values(model)
-    with says(message):
+    before = arrays_of(model)
+    with raises_input_error(message):
         Checkpoint(tmp_path, model).restore()
-    for name, value in values(model).items():
+    for name, value in arrays_of(model).items():
         np.testing.assert_array_equal(value, before[name])
 
 
@@ -162,10 +164,10 @@ def test_a_cut_off_file_is_rejected(tmp_path):
     checkpoint.save(1, {})
     whole = checkpoint.latest.read_bytes()
     checkpoint.latest.write_bytes(whole[: len(whole) // 2])
-    before = values(model)
-    with says("is damaged"):
+    before = arrays_of(model)
+    with raises_input_error("is damaged"):
         checkpoint.restore()
-    for name, value in values(model).items():
+    for name, value in arrays_of(model).items():
         np.testing.assert_array_equal(value, before[name])
 
 
@@ -195,7 +197,7 @@ def test_one_that_cannot_be_read_now_is_neither_passed_over_nor_deleted(
         return safe_open(path, **options)
 
     monkeypatch.setattr("keras_bert.training.checkpoint.safe_open", reject)
-    with says(f"cannot be read: {os.strerror(number)}. Run the"):
+    with raises_input_error(f"cannot be read: {os.strerror(number)}. Run the"):
         checkpoint.restore()
     assert newest.exists()
     monkeypatch.undo()

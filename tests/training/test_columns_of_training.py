@@ -8,7 +8,7 @@ import pytest
 import keras_bert as kb
 from keras_bert.base.errors import InputWarning
 from keras_bert.cli.main import main
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
@@ -93,7 +93,7 @@ def test_answers_keep_the_index_of_the_rows_that_have_a_text(given, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
         list(kb.predict(model=run, data=TRAIN))
-    with says('row 2: a row without a text. Set `missing="skip"`'):
+    with raises_input_error('row 2: a row without a text. Set `missing="skip"`'):
         list(kb.predict(model=run, data=frame, missing="error"))
     assert kb.evaluate(model=run, data=frame.dropna())["examples"] == 6
 
@@ -124,7 +124,7 @@ def test_several_files_and_a_glob(given, tmp_path, capsys):
     assert main([*command, "--batch-size", "4", "--output", str(tmp_path / "run0")]) == 0
     assert "is finished already" in capsys.readouterr().err
     pandas.DataFrame({"phrase": ["a"], "verdict": ["new"]}).to_csv(parts[1], index=False)
-    with says("part1.csv, line 2: unknown label"):
+    with raises_input_error("part1.csv, line 2: unknown label"):
         kb.finetune(
             **given, **columns, unknown_labels="error", train=TRAIN, dev=parts[1], output="o"
         )
@@ -160,9 +160,9 @@ def test_labels_of_lists_and_of_columns_are_remembered(given, tmp_path, capsys):
     assert main([*command, "--output", str(columns)]) == 0
     assert 'labels in "third" and "odd"' in capsys.readouterr().err
     assert stored(columns)["label"] == ["third", "odd"]
-    found = kb.evaluate(model=columns, data=table)
-    assert found["examples"] == 8
-    with says("`labels` requires `multi_label`"):
+    evaluation = kb.evaluate(model=columns, data=table)
+    assert evaluation["examples"] == 8
+    with raises_input_error("`labels` requires `multi_label`"):
         kb.finetune(**given, train=frame, dev=frame, output=run, labels="a,b")
 
 
@@ -194,8 +194,10 @@ def test_columns_of_a_folder_that_are_none(given, tmp_path):
     )
     path = run / "model" / "config.json"
     for columns in (["phrase"], {"text": "phrase"}, {"text": [["phrase"]]}):
-        values = json.loads(path.read_text())
-        values["keras_bert"]["columns"] = columns
-        path.write_text(json.dumps(values))
-        with says("under keras_bert: `columns` should be an object with a list of columns"):
+        config = json.loads(path.read_text())
+        config["keras_bert"]["columns"] = columns
+        path.write_text(json.dumps(config))
+        with raises_input_error(
+            "under keras_bert: `columns` should be an object with a list of columns"
+        ):
             kb.load_task(run)

@@ -115,16 +115,16 @@ KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_continues_with_the_head_and_the_options_of_its_model(kind, saved, continued):
     source = saved(kind)
-    found, said = continued(kind, source)
-    expected, tensors = (load_file(path / "model.safetensors") for path in (source, found))
+    model, said = continued(kind, source)
+    expected, tensors = (load_file(path / "model.safetensors") for path in (source, model))
     assert tensors.keys() == expected.keys()
     for name, tensor in expected.items():
         np.testing.assert_array_equal(tensors[name], tensor, err_msg=name)
-    before, after = (json.loads((path / "config.json").read_text()) for path in (source, found))
+    before, after = (json.loads((path / "config.json").read_text()) for path in (source, model))
     assert after == before
     (line,) = (line for line in said if "Continuing with its head" in line)
     assert "New" not in line and "Changed" not in line
-    recorded = json.loads((found.parent / "run.json").read_text())["settings"]
+    recorded = json.loads((model.parent / "run.json").read_text())["settings"]
     options, mixed = OPTIONS[kind]
     given = {name: value for name, value in options.items() if name not in ("mean", "scale")}
     assert {name: recorded[name] for name in given} == given
@@ -134,8 +134,8 @@ def test_a_run_continues_with_the_head_and_the_options_of_its_model(kind, saved,
 
 def test_what_is_given_wins_and_what_it_changes_is_new(saved, continued):
     source = saved("tagger", mix=False, name="plain-tagger")
-    found, said = continued("tagger", source, bilstm=5, crf=True, max_length=12)
-    task, before = load_task(found), load_task(source)
+    model, said = continued("tagger", source, bilstm=5, crf=True, max_length=12)
+    task, before = load_task(model), load_task(source)
     settings = task.settings
     assert (settings.bilstm, settings.crf, settings.max_length) == (5, True, 12)
     assert settings.document_context
@@ -164,11 +164,11 @@ def test_a_head_is_new_where_it_would_read_something_else(options, new, saved, c
         kind, source = "classifier", saved("classifier")
     else:
         kind, source = "tagger", saved("tagger", mix=False, name="plain-tagger")
-    found, said = continued(kind, source, **options)
+    model, said = continued(kind, source, **options)
     (line,) = (line for line in said if "Continuing with its " in line)
     assert ("New, from random weights: " in line) == (new is not None)
     assert ("without its head, which reads something else" in line) == (new is not None)
-    task, before = load_task(found), load_task(source)
+    task, before = load_task(model), load_task(source)
     same = np.array_equal(task.classifier.bias, before.classifier.bias)
     assert same == (new is None)
     if new is not None:
@@ -179,8 +179,8 @@ def test_a_head_is_new_where_it_would_read_something_else(options, new, saved, c
 
 def test_other_labels_or_another_kind_have_a_new_head_and_that_is_said(saved, continued, folder):
     source = saved("classifier")
-    found, said = continued("classifier", source, file="colours")
-    task = load_task(found)
+    model, said = continued("classifier", source, file="colours")
+    task = load_task(model)
     assert set(task.labels) == {"red", "blue"}
     assert (task.settings.pooling, task.settings.threshold) == ("cls", 0.5)
     assert task.settings.multi_label  # or the file would be read in another way
@@ -205,13 +205,13 @@ def test_a_head_of_ours_that_cannot_be_read_is_rejected_and_one_of_others_new(
     saved, continued, tmp_path
 ):
     config = saved("tagger", mix=False, name="torn", bilstm=None, crf=False) / "config.json"
-    values = json.loads(config.read_text())
-    values["id2label"] = {"0": "O"}
-    config.write_text(json.dumps(values))
+    fields = json.loads(config.read_text())
+    fields["id2label"] = {"0": "O"}
+    config.write_text(json.dumps(fields))
     with pytest.raises(InputError, match="has a single label. The task tagger needs two or more"):
         continued("tagger", config.parent)
-    del values["keras_bert"]
-    config.write_text(json.dumps(values))
+    del fields["keras_bert"]
+    config.write_text(json.dumps(fields))
     _, said = continued("tagger", config.parent)
     (line,) = (line for line in said if line.startswith("The head is new: "))
     assert "has a single label" in line
@@ -220,11 +220,11 @@ def test_a_head_of_ours_that_cannot_be_read_is_rejected_and_one_of_others_new(
 def test_pairs_continue_with_a_classifier_of_another_program(saved, continued):
     """BertForSequenceClassification does not say how many texts it reads."""
     config = saved("pair-classifier", name="foreign", pooling="cls") / "config.json"
-    values = json.loads(config.read_text())
-    del values["keras_bert"]
-    config.write_text(json.dumps(values))
-    found, said = continued("pair-classifier", config.parent)
-    tensors, expected = (load_file(p / "model.safetensors") for p in (found, config.parent))
+    fields = json.loads(config.read_text())
+    del fields["keras_bert"]
+    config.write_text(json.dumps(fields))
+    model, said = continued("pair-classifier", config.parent)
+    tensors, expected = (load_file(p / "model.safetensors") for p in (model, config.parent))
     np.testing.assert_array_equal(tensors["classifier.weight"], expected["classifier.weight"])
     assert any(line.startswith("Continuing with its head (max_length 40") for line in said)
 
@@ -237,14 +237,14 @@ def test_a_threshold_that_was_tuned_is_tuned_again(saved, continued):
     task.save(source.with_name("tuned-folder"))
     again = load_task(source.with_name("tuned-folder"))
     assert (again.settings.threshold, again.tuned) == (0.125, ("threshold",))
-    found, _ = continued("span-classifier", source.with_name("tuned-folder"))
-    assert load_task(found).settings.threshold != 0.125 and load_task(found).tuned == ("threshold",)
+    model, _ = continued("span-classifier", source.with_name("tuned-folder"))
+    assert load_task(model).settings.threshold != 0.125 and load_task(model).tuned == ("threshold",)
 
 
 def test_a_run_that_continues_is_resumed_and_repeated_by_its_settings(saved, continued, tmp_path):
     source = saved("tagger")
-    found, _ = continued("tagger", source)
-    (found.parent / "metrics.json").unlink()
+    model, _ = continued("tagger", source)
+    (model.parent / "metrics.json").unlink()
     again, _ = continued("tagger", source)  # the same arguments
     settings = json.loads((again.parent / "run.json").read_text())["settings"]
     repeated = {name: v for name, v in settings.items() if name in ("crf", "bilstm", "max_length")}

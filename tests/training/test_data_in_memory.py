@@ -10,7 +10,7 @@ import tensorflow as tf
 import keras_bert as kb
 from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.training.finetuning_settings import finetune_settings
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
@@ -93,15 +93,17 @@ def test_a_run_on_a_table_is_that_on_a_file_and_resumes_with_the_same_data_only(
         dev = tf.data.Dataset.from_tensor_slices(pandas.DataFrame(DEV).to_dict("list"))
         again = kb.finetune(**run, train=same, dev=dev, report=lines.append)
         assert again == metrics and "is finished already" in lines[-1]
-    with says("different settings: ...other content of train"):
+    with raises_input_error("different settings: ...other content of train"):
         kb.finetune(**run, train=frame[::-1], dev=DEV)
     of_file = kb.finetune(**given, train=train, dev=DEV, output=tmp_path / "of_file")
     assert of_file["dev"] == metrics["dev"]
 
-    found = kb.evaluate(model=tmp_path / "run", data=pandas.DataFrame(DEV), show_errors=4)
-    errors = pandas.DataFrame(found.pop("errors"), columns=["line", "text", "expected", "score"])
-    assert found == metrics["dev"]
-    assert len(errors) == round(4 * (1 - found["accuracy"]))
+    evaluation = kb.evaluate(model=tmp_path / "run", data=pandas.DataFrame(DEV), show_errors=4)
+    errors = pandas.DataFrame(
+        evaluation.pop("errors"), columns=["line", "text", "expected", "score"]
+    )
+    assert evaluation == metrics["dev"]
+    assert len(errors) == round(4 * (1 - evaluation["accuracy"]))
     shuffled = pandas.DataFrame(DEV, index=[9, 3, 3, 1])
     answers = kb.predict(model=tmp_path / "run", data=shuffled, as_dataframe=True)
     assert answers.index.tolist() == [9, 3, 3, 1]
@@ -117,21 +119,21 @@ def test_a_run_on_a_table_is_that_on_a_file_and_resumes_with_the_same_data_only(
 def test_a_sweep_on_a_table(given, tmp_path):
     sizes = {"learning_rate": 1e-3, "batch_size": [4, 8], "epochs": 1}
     run = {**given, **sizes, "output": tmp_path / "sweep"}
-    found = kb.sweep(**run, train=pandas.DataFrame(ROWS), dev=DEV)
-    assert len(found["runs"]) == 2
-    assert kb.sweep(**run, train=ROWS, dev=pandas.DataFrame(DEV)) == found
+    results = kb.sweep(**run, train=pandas.DataFrame(ROWS), dev=DEV)
+    assert len(results["runs"]) == 2
+    assert kb.sweep(**run, train=ROWS, dev=pandas.DataFrame(DEV)) == results
 
 
 def test_without_pandas_it_is_a_sentence(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with says("`as_dataframe` needs pandas. Install it: pip install"):
+    with raises_input_error("`as_dataframe` needs pandas. Install it: pip install"):
         kb.predict(model=tmp_path, text="x", as_dataframe=True)
 
 
 def test_bad_data(given, tmp_path):
-    with says("Expected a file, a table in memory or a ...Received: int"):
+    with raises_input_error("Expected a file, a table in memory or a ...Received: int"):
         kb.finetune(**given, train=5, dev=DEV, output=tmp_path / "run")
     settings = finetune_settings("classifier").of({"train": ROWS, "dev": "-", "output": "o"})
     assert settings.paths() == ["-"] and settings.recorded()["dev"] == "-"
-    with says("`train` and `dev` are both standard input"):
+    with raises_input_error("`train` and `dev` are both standard input"):
         finetune_settings("classifier").of({"train": "-", "dev": "-", "output": "o"})

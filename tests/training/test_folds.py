@@ -14,7 +14,7 @@ from keras_bert.readers.squad import Question
 from keras_bert.readers.texts import LabelledText
 from keras_bert.training.finetune import finetune
 from keras_bert.training.series import pooled
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -95,7 +95,7 @@ def test_documents_of_very_different_lengths(lengths):
 
 
 def test_too_few_texts():
-    with says("train.csv has 3 different texts to divide into 10 parts. Give `dev`."):
+    with raises_input_error("train.csv has 3 different texts to divide into 10 parts. Give `dev`."):
         fold_numbers(labelled(a=3), 10)
 
 
@@ -170,7 +170,7 @@ def test_folds_end_with_a_model_of_all_examples(given, tmp_path, capsys):
 
 def test_folds_need_no_dev_and_one_run(given, tmp_path):
     for more in ({"dev": given["train"]}, {"num_seeds": 2}, {"train_fraction": 0.5}):
-        with says("Leave `dev`, `num_seeds`, `baseline` and `train_fraction` out."):
+        with raises_input_error("Leave `dev`, `num_seeds`, `baseline` and `train_fraction` out."):
             finetune(**given, folds=3, **more, output=tmp_path / "run")
 
 

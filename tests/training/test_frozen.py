@@ -73,12 +73,12 @@ def test_the_head_gives_the_tasks_own_answers(mixed, tokenizer, texts):
     frozen = FrozenExamples(texts, features, head, batch_size=4)
     sizes = [state.shape[1] for state in features.output.values()]
     assert sizes == ([1, 1, 1] if mixed else [1])  # [CLS] alone is kept
-    for (x, y), (kept, also_y) in zip(
+    for (x, y), (head_inputs, also_y) in zip(
         texts.evaluation_batches(batch_size=8), frozen.evaluation_batches(batch_size=8), strict=True
     ):
         np.testing.assert_array_equal(y["logits"], also_y["logits"])
         np.testing.assert_allclose(
-            np.asarray(head(kept)["logits"]), np.asarray(task(x)["logits"]), atol=1e-5
+            np.asarray(head(head_inputs)["logits"]), np.asarray(task(x)["logits"]), atol=1e-5
         )
 
 
@@ -92,17 +92,17 @@ def test_a_head_over_all_tokens_gives_the_tasks_own_answers(kind, mixed, tokeniz
     task = (Tagger if kind == "tagger" else QuestionAnswerer)(encoder, tokenizer, **options)
     features, head = freeze(task)
     frozen = FrozenExamples(texts, features, head, batch_size=4)
-    for (x, _), (kept, _) in zip(
+    for (x, _), (head_inputs, _) in zip(
         texts.training_batches(steps=5, seed=1),
         frozen.training_batches(steps=5, seed=1),
         strict=True,
     ):
-        assert ("input_mask" in kept) == (kind == "question-answerer")
+        assert ("input_mask" in head_inputs) == (kind == "question-answerer")
         mask = np.asarray(x["input_mask"], bool)
-        expected, found = task(x), head(kept)
+        expected, outputs = task(x), head(head_inputs)
         for name in expected:
             np.testing.assert_allclose(
-                np.asarray(found[name])[mask], np.asarray(expected[name])[mask], atol=1e-5
+                np.asarray(outputs[name])[mask], np.asarray(expected[name])[mask], atol=1e-5
             )
 
 

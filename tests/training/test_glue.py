@@ -150,8 +150,8 @@ def test_all_nine_tasks_to_the_zip(run):
     for name, of in results["tasks"].items():
         assert of["score"] == pytest.approx(fmean(of["metrics"].values()))
         if name != "MNLI-mm":
-            own = json.loads((output / "runs" / name / "metrics.json").read_text())["dev"]
-            assert of["score"] == pytest.approx(fmean(own[m] for m in GLUE[name].metrics))
+            metrics = json.loads((output / "runs" / name / "metrics.json").read_text())["dev"]
+            assert of["score"] == pytest.approx(fmean(metrics[m] for m in GLUE[name].metrics))
             assert (of["learning_rate"], of["batch_size"], of["epochs"]) == (1e-2, 8, 2)
     scores = {name: list(of["metrics"].values()) for name, of in results["tasks"].items()}
     for which in (True, False):

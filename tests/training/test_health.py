@@ -15,8 +15,8 @@ def metrics(
         for n, value in enumerate(held_out)
     ]
     scores = {"masked_lm_loss": loss, "next_sentence_accuracy": sentences}
-    found = {"steps": steps, "history": history, "unigram_entropy": 6.0, "eval": scores}
-    return {**found, "train": scores, "eval_rows": rows, **more}
+    record = {"steps": steps, "history": history, "unigram_entropy": 6.0, "eval": scores}
+    return {**record, "train": scores, "eval_rows": rows, **more}
 
 
 def test_a_healthy_run_is_told_with_every_metric():
@@ -47,13 +47,13 @@ def test_a_healthy_run_is_told_with_every_metric():
     ],
 )
 def test_what_is_wrong_is_said_first_and_the_rest_behind_it(said, changed):
-    found = health(metrics(**changed))
-    assert found["is_healthy"] is False
-    assert found["sentence"].startswith(f"The run does not look healthy: {said}") or (
-        changed == {"loss": 6.1} and said in found["sentence"]
+    verdict = health(metrics(**changed))
+    assert verdict["is_healthy"] is False
+    assert verdict["sentence"].startswith(f"The run does not look healthy: {said}") or (
+        changed == {"loss": 6.1} and said in verdict["sentence"]
     )
-    assert "no divergence" in found["sentence"].partition(" (")[2] or "held_out" in changed
-    assert found["sentence"].endswith(").") and found["sentence"].count(". ") == 0
+    assert "no divergence" in verdict["sentence"].partition(" (")[2] or "held_out" in changed
+    assert verdict["sentence"].endswith(").") and verdict["sentence"].count(". ") == 0
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,14 @@ def test_what_is_wrong_is_said_first_and_the_rest_behind_it(said, changed):
     ],
 )
 def test_what_may_still_come_is_no_fault(said, changed):
-    found = health(metrics(**changed))
-    assert found["is_healthy"] is None
+    verdict = health(metrics(**changed))
+    assert verdict["is_healthy"] is None
     steps = changed.get("steps", 2000)
     told = f"{steps:,} steps"
-    assert found["sentence"].startswith(f"Too early to tell whether the run is healthy ({told}): ")
-    assert said in found["sentence"]
+    assert verdict["sentence"].startswith(
+        f"Too early to tell whether the run is healthy ({told}): "
+    )
+    assert said in verdict["sentence"]
 
 
 def test_chance_has_a_width_by_the_rows_that_were_guessed():
@@ -84,20 +86,20 @@ def test_chance_has_a_width_by_the_rows_that_were_guessed():
 
 def test_chance_is_what_one_answer_to_all_pairs_gets_right():
     assert health(metrics(sentences=0.70), chance=0.68)["is_healthy"] is False
-    found = health(metrics(sentences=0.75), chance=0.68)
-    assert found["is_healthy"] is True
-    assert "next sentences 75.0 % correct, chance 68.0 %;" in found["sentence"]
-    found = health(metrics(eval={"masked_lm_loss": 4.0, "sentence_order_accuracy": 0.75}))
-    assert "the order of sentences 75.0 % correct, chance 50.0 %;" in found["sentence"]
+    verdict = health(metrics(sentences=0.75), chance=0.68)
+    assert verdict["is_healthy"] is True
+    assert "next sentences 75.0 % correct, chance 68.0 %;" in verdict["sentence"]
+    verdict = health(metrics(eval={"masked_lm_loss": 4.0, "sentence_order_accuracy": 0.75}))
+    assert "the order of sentences 75.0 % correct, chance 50.0 %;" in verdict["sentence"]
 
 
 def test_the_losses_of_another_phase_are_no_course():
     """At step 1,000 the rows become others, whose loss is higher; it falls since."""
     losses = {0: 7.0, 500: 4.0, 1000: 3.0, 1500: 4.4, 1800: 4.2, 2000: 4.1}
     history = [{"step": n, "train": {}, "eval": {"loss": v}} for n, v in losses.items()]
-    found = health(metrics(history=history), since=1000)
-    assert found["is_healthy"] is True
-    assert "no divergence (held-out loss 4.100, lowest 4.100)" in found["sentence"]
+    verdict = health(metrics(history=history), since=1000)
+    assert verdict["is_healthy"] is True
+    assert "no divergence (held-out loss 4.100, lowest 4.100)" in verdict["sentence"]
     assert health(metrics(history=history))["is_healthy"] is False
 
 
@@ -105,18 +107,18 @@ def test_without_held_out_rows_training_is_judged_and_what_is_not_measured_is_le
     history = [
         {"step": n, "train": {"loss": v}, "input_wait": None} for n, v in enumerate((6, 4.0, 4.3))
     ]
-    found = health(metrics(eval=None, eval_examples=None, history=history))
-    assert found["is_healthy"] is True
-    assert "no divergence (training loss 4.300, lowest 4.000)" in found["sentence"]
-    assert "sentences" not in found["sentence"] and "input" not in found["sentence"]
+    verdict = health(metrics(eval=None, eval_examples=None, history=history))
+    assert verdict["is_healthy"] is True
+    assert "no divergence (training loss 4.300, lowest 4.000)" in verdict["sentence"]
+    assert "sentences" not in verdict["sentence"] and "input" not in verdict["sentence"]
     history[-1]["train"]["loss"] = 4.5
     assert health(metrics(eval=None, history=history))["is_healthy"] is False
 
 
 def test_a_causal_lm_has_no_plateau_and_nothing_known_is_no_verdict():
     scores = {"causal_lm_loss": 5.9}
-    found = health(metrics(eval=scores, train=scores))
-    assert found["is_healthy"] is True and "plateau" not in found["sentence"]
-    assert "next-token loss 5.900, below" in found["sentence"]
+    verdict = health(metrics(eval=scores, train=scores))
+    assert verdict["is_healthy"] is True and "plateau" not in verdict["sentence"]
+    assert "next-token loss 5.900, below" in verdict["sentence"]
     nothing = health(metrics(unigram_entropy=None, eval=None, train={}, held_out=(), wait=None))
     assert nothing["is_healthy"] is None

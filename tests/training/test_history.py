@@ -34,8 +34,8 @@ def test_a_mean_over_nothing_is_left_out_and_a_loss_that_is_no_number_is_not():
     nan = float("nan")
     logs = {"a_cross_entropy": 1.0, "a_part_accuracy": nan, "loss": 1.0}
     assert exact_losses(logs, weights={}, penalties=0) == {"a_loss": 1.0, "loss": 1.0}
-    found = exact_losses({**logs, "a_cross_entropy": nan}, weights={}, penalties=0)
-    assert math.isnan(found["a_loss"]) and math.isnan(found["loss"])
+    losses = exact_losses({**logs, "a_cross_entropy": nan}, weights={}, penalties=0)
+    assert math.isnan(losses["a_loss"]) and math.isnan(losses["loss"])
 
 
 def test_where_nothing_is_exact_keras_is_believed():
@@ -87,9 +87,9 @@ def test_the_fraction_of_the_machines_flops_is_that_of_the_tokens_per_second(
     history = History(None, records=[], matrix_rate=matrix_rate)
     history.source = SimpleNamespace(tokens_per_step=50, flops_per_token=flops_per_token)
     history._timed_from, history._timed_until = (1, 10.0, 0.25), (5, 12.0, 0.5)
-    found = history._speed()
-    assert found["tokens_per_second"] == 100.0 and found["input_wait"] == 0.125
-    assert found.get("mfu") == fraction
+    speed = history._speed()
+    assert speed["tokens_per_second"] == 100.0 and speed["input_wait"] == 0.125
+    assert speed.get("mfu") == fraction
 
 
 def test_the_first_step_of_a_phase_which_compiles_is_not_timed(monkeypatch):

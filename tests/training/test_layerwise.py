@@ -19,7 +19,7 @@ from keras_bert.training.finetune import finetune
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.optimizer import depths, layers_to_train, train_last_layers
 from keras_bert.training.update_rules import AdamW, LayerwiseAdamW
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -27,14 +27,14 @@ ADAM = {"weight_decay": 0.3, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
 
 
 def adamw(rate=0.1, **changes):
-    values = {"fractions": [1.0, 0.5, 0.25], "first_steps": [0, 2, 4], **ADAM, **changes}
-    return LayerwiseAdamW(rate, **values)
+    settings = {"fractions": [1.0, 0.5, 0.25], "first_steps": [0, 2, 4], **ADAM, **changes}
+    return LayerwiseAdamW(rate, **settings)
 
 
 def draw(steps, seed=0):
     """Three variables of shape (3,), and for each step their gradients."""
-    values = np.random.default_rng(seed).normal(size=(steps + 1, 3, 3)).astype("float32")
-    return [keras.Variable(value) for value in values[0]], values[1:]
+    arrays = np.random.default_rng(seed).normal(size=(steps + 1, 3, 3)).astype("float32")
+    return [keras.Variable(value) for value in arrays[0]], arrays[1:]
 
 
 def apply(optimizer, gradients, variables):
@@ -43,17 +43,17 @@ def apply(optimizer, gradients, variables):
 
 def test_each_variable_moves_as_in_an_adamw_of_its_own_from_its_first_step_on():
     (variables, gradients), (alone, _) = draw(8), draw(8)
-    together = adamw()
-    own = [keras.optimizers.AdamW(0.1 * fraction, **ADAM) for fraction in together.fractions]
+    layerwise = adamw()
+    singles = [keras.optimizers.AdamW(0.1 * fraction, **ADAM) for fraction in layerwise.fractions]
     for step in range(8):
         before = [np.array(variable) for variable in variables]
-        apply(together, gradients[step], variables)
-        for i, first in enumerate(together.first_steps):
+        apply(layerwise, gradients[step], variables)
+        for i, first in enumerate(layerwise.first_steps):
             if step >= first:
-                apply(own[i], [gradients[step][i]], [alone[i]])
+                apply(singles[i], [gradients[step][i]], [alone[i]])
             else:  # not moved by decay either, and its moments are what they were
                 np.testing.assert_array_equal(variables[i], before[i])
-                assert not np.any(together._momentums[i]) and not np.any(together._velocities[i])
+                assert not np.any(layerwise._momentums[i]) and not np.any(layerwise._velocities[i])
             np.testing.assert_allclose(variables[i], alone[i], rtol=1e-4, atol=1e-6)
 
 
@@ -66,12 +66,12 @@ def test_the_clipping_norm_is_of_what_is_trained():
 
 def test_an_embedding_s_gradient_of_rows_waits_and_moves_as_a_dense_one_does():
     rows, dense = (keras.Variable(np.ones((4, 2), "float32")) for _ in range(2))
-    values = np.array([[1.0, 2.0]], "float32")
+    gradient = np.array([[1.0, 2.0]], "float32")
     whole = np.zeros((4, 2), "float32")
-    whole[1] = values
+    whole[1] = gradient
     one, other = (adamw(fractions=[0.5], first_steps=[1]) for _ in range(2))
     for step in range(3):
-        one.apply([tf.IndexedSlices(values, [1], dense_shape=[4, 2])], [rows])
+        one.apply([tf.IndexedSlices(gradient, [1], dense_shape=[4, 2])], [rows])
         apply(other, [whole], [dense])
         np.testing.assert_allclose(rows, dense, rtol=1e-6)
         assert np.array_equal(rows, np.ones((4, 2))) == (step == 0)
@@ -92,7 +92,7 @@ def task():
 
 def test_depth_counts_from_the_head_down(task):
     trained = task.trainable_variables
-    found = dict(zip([v.path for v in trained], depths(task, trained), strict=True))
+    depth_of_path = dict(zip([v.path for v in trained], depths(task, trained), strict=True))
     for part, depth in {
         "classifier/": 0,
         "pooler/": 0,
@@ -101,10 +101,12 @@ def test_depth_counts_from_the_head_down(task):
         "block_0/": 3,
         "embeddings/": 4,
     }.items():
-        of_part = {depth for path, depth in found.items() if path.startswith(part)}
+        of_part = {depth for path, depth in depth_of_path.items() if path.startswith(part)}
         assert of_part == {depth}, part
-        found = {path: depth for path, depth in found.items() if not path.startswith(part)}
-    assert not found
+        depth_of_path = {
+            path: depth for path, depth in depth_of_path.items() if not path.startswith(part)
+        }
+    assert not depth_of_path
 
 
 def test_how_many_layers_are_trained(task):
@@ -113,14 +115,14 @@ def test_how_many_layers_are_trained(task):
     assert layers_to_train(task.read_groups, epochs=3) == 2
     assert layers_to_train(task.read_groups, last=1, epochs=3) == 1
     assert layers_to_train(task.read_groups, epochs=9) == 4
-    with says("`train_layers` is 4, but the head reads 3 layers. Leave"):
+    with raises_input_error("`train_layers` is 4, but the head reads 3 layers. Leave"):
         layers_to_train(task.read_groups, last=4)
     train_last_layers(task, 2)
     assert max(depths(task, task.trainable_variables)) == 2
 
 
 @pytest.mark.parametrize(
-    "values, message",
+    "settings, message",
     [
         (
             {"freeze_encoder": True, "train_layers": 1},
@@ -135,9 +137,9 @@ def test_how_many_layers_are_trained(task):
         ({"patience": 0}, "`patience` must be at least 1. Received: 0."),
     ],
 )
-def test_settings_that_do_not_go_together(values, message):
-    with says(message):
-        finetune_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **values})
+def test_settings_that_do_not_go_together(settings, message):
+    with raises_input_error(message):
+        finetune_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **settings})
 
 
 # Whole runs.
@@ -170,12 +172,12 @@ def given(tmp_path_factory):
 
 def by_depth(task):
     """Depth -> the weights there in one vector; the pooler is at 0."""
-    found = {}
+    vectors = {}
     weights = [*task.encoder.weights, *task.transform.weights]
     weights = [weight for weight in weights if "seed_generator" not in weight.path]
     for depth, variable in zip(depths(task, weights), weights, strict=True):
-        found.setdefault(depth, []).append(np.ravel(variable))
-    return {depth: np.concatenate(values) for depth, values in found.items()}
+        vectors.setdefault(depth, []).append(np.ravel(variable))
+    return {depth: np.concatenate(parts) for depth, parts in vectors.items()}
 
 
 def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
@@ -224,7 +226,7 @@ def test_the_last_block_alone_in_mixed_precision(given, dtype, tmp_path):
     before = by_depth(Classifier(load(given["model"])[0], labels=["bad", "good"]))
     after = by_depth(load_task(tmp_path / "model"))
     assert [np.array_equal(before[d], after[d]) for d in range(4)] == [False, False, True, True]
-    assert {values.dtype for values in after.values()} == {np.dtype("float32")}
+    assert {array.dtype for array in after.values()} == {np.dtype("float32")}
     measures = evaluate(model=tmp_path, data=given["dev"])  # in float32
     assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-6)
 

@@ -33,7 +33,7 @@ from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.settings import PretrainSettings
 from tests.instant_training import make_evaluation_instant, make_fit_instant
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -105,12 +105,12 @@ def test_several_steps_an_execution_are_the_same_steps(given, plain, tmp_path, m
     last = [metrics["history"][-1] for metrics in (one, three)]
     assert last[0]["step"] == last[1]["step"] == 12
     assert last[0]["learning_rate"] == last[1]["learning_rate"] == 0
-    found, expected = (
+    tensors, expected = (
         load_file(run / "model" / "model.safetensors") for run in (tmp_path / "three", folder)
     )
-    assert found.keys() == expected.keys()
+    assert tensors.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(tensors[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_path, interrupts):
@@ -137,9 +137,9 @@ def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_
     assert steps[:8] == [0, 3, 6, 7, 10, 13, 14, 17] and steps == sorted(set(steps))
     evaluated = [record["step"] for record in metrics["history"] if "eval" in record]
     assert evaluated == [0, 10, 20, 30, 40, 50, 60]
-    found, expected = (load_file(run / "model" / "model.safetensors") for run in (output, plain))
+    tensors, expected = (load_file(run / "model" / "model.safetensors") for run in (output, plain))
     for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+        np.testing.assert_array_equal(tensors[name], value, err_msg=name)
 
 
 def test_a_run_that_an_earlier_version_stopped_inside_of_an_record_resumes(
@@ -197,12 +197,12 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
 
 
 def test_steps_that_are_no_whole_executions_are_rejected(given):
-    values = {**given, "output": "o", "steps_per_execution": 4}
-    with says("`checkpoint_every` must be a multiple of"):
-        PretrainSettings.of(values)
-    with says("`steps` must be ... 5. Received: 12"):
+    settings = {**given, "output": "o", "steps_per_execution": 4}
+    with raises_input_error("`checkpoint_every` must be a multiple of"):
+        PretrainSettings.of(settings)
+    with raises_input_error("`steps` must be ... 5. Received: 12"):
         PretrainSettings.of(
-            {**values, "steps_per_execution": 5, "checkpoint_every": 5, "eval_every": 5}
+            {**settings, "steps_per_execution": 5, "checkpoint_every": 5, "eval_every": 5}
         )
 
 
@@ -274,8 +274,8 @@ def test_a_flipped_byte_stops_the_run_with_file_and_record(
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    values = {**given, "data": data, "output": tmp_path / "run"}
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+    settings = {**given, "data": data, "output": tmp_path / "run"}
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
     assert main(["pretrain", *flags]) == 2
     *_, said = capfd.readouterr().err.splitlines()
     assert re.fullmatch(
@@ -298,7 +298,7 @@ def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monke
     stored = tmp_path / "other" / "model"
     assert json.loads((stored / "config.json").read_text())["keras_bert"]["task"] == "fill-mask"
     assert "cls.seq_relationship.weight" not in load_file(stored / "model.safetensors")
-    with says("Give either `model`, ... or `architecture`"):
+    with raises_input_error("Give either `model`, ... or `architecture`"):
         pretrain(**given, model=folder, output=tmp_path / "both")
 
 
@@ -307,16 +307,16 @@ def test_a_model_without_a_tokenizer_is_rejected(given, tmp_path):
     """Its ids are of another vocabulary than those of any rows."""
     save_folder(RobertaEncoder(RobertaConfig(**SIZES)), None, tmp_path / "model")
     further = {name: value for name, value in given.items() if name != "architecture"}
-    with says("has no tokenizer, so no data can be made for it"):
+    with raises_input_error("has no tokenizer, so no data can be made for it"):
         pretrain(**further, model=tmp_path / "model", output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_one_segment_type_and_rows_of_pairs_are_rejected(given, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**SIZES, "type_vocab_size": 1}))
-    values = {**given, "architecture": str(tmp_path / "config.json")}
-    with says("two segments, but ... has one (type_vocab_size 1). Make"):
-        pretrain(**values, output=tmp_path / "run")
+    settings = {**given, "architecture": str(tmp_path / "config.json")}
+    with raises_input_error("two segments, but ... has one (type_vocab_size 1). Make"):
+        pretrain(**settings, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -15,7 +15,7 @@ from keras_bert.layers.dense import Dense
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetune import finetune
 from keras_bert.training.finetuning_settings import finetune_settings
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -82,7 +82,7 @@ def test_what_is_copied_and_saved_is_merged(model_type, layers, default, tokeniz
     for merged in (encoder.rebuilt(), load(tmp_path / "model")[0]):
         assert merged.lora is None
         np.testing.assert_allclose(merged(inputs)["sequence_output"], outputs, atol=1e-5)
-    with says("has LoRA of rank 3 already"):
+    with raises_input_error("has LoRA of rank 3 already"):
         encoder.enable_lora(3)
 
 
@@ -112,9 +112,9 @@ def test_an_adapter_opens_as_the_model(tokenizer, tmp_path):
             for factor in "AB"
         ),
     }
-    with says("is an adapter, and the base of another one is a whole model"):
+    with raises_input_error("is an adapter, and the base of another one is a whole model"):
         task.save_adapter(tmp_path / "second", base=tmp_path / "adapter")
-    with says("is an adapter, and `lora_rank` makes adapters of whole models"):
+    with raises_input_error("is an adapter, and `lora_rank` makes adapters of whole models"):
         finetune(model=tmp_path / "adapter", train=["a"], output=tmp_path / "run", lora_rank=1)
     config = tmp_path / "adapter" / "adapter_config.json"
     written = json.loads(config.read_text())
@@ -126,7 +126,7 @@ def test_an_adapter_opens_as_the_model(tokenizer, tmp_path):
         ),
     ):
         config.write_text(json.dumps({**written, **changes}))
-        with says(message):
+        with raises_input_error(message):
             load_task(tmp_path / "adapter")
 
 
@@ -145,12 +145,12 @@ def test_layers_that_are_not_there(model_type, layers, message, tokenizer):
         encoder = StaticEncoder(StaticConfig(vocab_size=9, hidden_size=4))
     else:
         encoder = make_encoder(tokenizer)
-    with says(message):
+    with raises_input_error(message):
         encoder.enable_lora(2, layers=layers)
 
 
 @pytest.mark.parametrize(
-    "values, message",
+    "settings, message",
     [
         ({"freeze_encoder": True, "lora_rank": 1, "model": "m"}, "`lora_rank` trains layers"),
         ({"lora_layers": ["query"]}, "`lora_layers` needs `lora_rank`"),
@@ -159,9 +159,9 @@ def test_layers_that_are_not_there(model_type, layers, message, tokenizer):
         ({"lora_rank": 1, "model": "m", "baseline": "random"}, "`baseline` random has none"),
     ],
 )
-def test_settings_that_do_not_go_together(values, message):
-    with says(message):
-        finetune_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **values})
+def test_settings_that_do_not_go_together(settings, message):
+    with raises_input_error(message):
+        finetune_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **settings})
 
 
 # Whole runs.

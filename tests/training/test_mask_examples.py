@@ -42,13 +42,13 @@ def test_the_first_masked_places_of_the_first_rows_that_count():
     weights = np.tile(np.array([1, 1, 1, 1, 0], np.float32), (6, 1))
     weights[1] = 0  # a row that only fills up the batch
     labels = np.tile(np.array([W["w1"], W["w4"], W["w0"], W["w2"], 0], np.int32), (6, 1))
-    found = MaskExamples(TASK, (inputs, {"masked_lm": labels}, {"masked_lm": weights}))()
-    assert len(found) == 2 * 3  # of four rows one does not count, and of a row two places are shown
-    assert [example["expected"] for example in found] == ["w1", "w0"] * 3
-    assert found[0]["before"] == "[CLS]"
-    assert found[0]["after"] == "w4 [MASK] [MASK] w3 [SEP]"
-    assert found[1]["before"] == "[CLS] [MASK] w4"
-    tokens, probabilities = zip(*found[0]["candidates"], strict=True)
+    shown = MaskExamples(TASK, (inputs, {"masked_lm": labels}, {"masked_lm": weights}))()
+    assert len(shown) == 2 * 3  # of four rows one does not count, and of a row two places are shown
+    assert [example["expected"] for example in shown] == ["w1", "w0"] * 3
+    assert shown[0]["before"] == "[CLS]"
+    assert shown[0]["after"] == "w4 [MASK] [MASK] w3 [SEP]"
+    assert shown[1]["before"] == "[CLS] [MASK] w4"
+    tokens, probabilities = zip(*shown[0]["candidates"], strict=True)
     assert tokens[:2] == ("w1", "w2") and len(tokens) == 5
     expected = np.exp([9, 8]) / (np.exp([9, 8]).sum() + len(VOCABULARY) - 2)
     np.testing.assert_allclose(probabilities[:2], expected, atol=1e-4)

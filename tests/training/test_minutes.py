@@ -18,7 +18,7 @@ from keras_bert.training.costs import steps_in
 from keras_bert.training.plan import BatchSource
 from keras_bert.training.pretraining_examples import InputTimer
 from keras_bert.training.settings import PretrainSettings
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 SECONDS = 0.25  # of a batch; sums of it are exact
@@ -91,15 +91,15 @@ def test_the_time_there_is_is_planned_for_and_the_model_is_as_before(clock):
     assert 7 + 2 * 2.5 < clock.now < 7 + 2 * 4.5
     # A step takes two batches' time, and a tenth of an evaluation's. A phase begins with a batch
     # of each kind; the first has what was spent before, and one evaluation more.
-    each, begin, evaluation = (2 + 5 / 10) * SECONDS, 2 * SECONDS, 5 * SECONDS
+    step, begin, evaluation = (2 + 5 / 10) * SECONDS, 2 * SECONDS, 5 * SECONDS
     left = (0.97 * 60 - clock.now - begin - 2 * evaluation, 0.97 * 120 - begin - evaluation)
-    assert steps == [3 * math.floor(seconds / each / 3) for seconds in left]
+    assert steps == [3 * math.floor(seconds / step / 3) for seconds in left]
 
 
 def test_too_little_time_is_an_error_that_says_how_long_a_step_takes(clock):
     """A run of one step trains nothing."""
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-    with says(
+    with raises_input_error(
         "`minutes` is 0.5, and a step takes 0.5 seconds on this machine, after ... seconds for the "
         "start and evaluations: there is time for ... steps. Expected at least 50, which take "
         "about 1 minute. Use more minutes, a smaller model or a smaller batch."
@@ -142,9 +142,9 @@ def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypat
     folders = [DataFolder.open(path) for path in paths]
     pretrain._steps(task, run, folders, settings, began=0.0, report=lambda line: None)
     options = {"vocabulary": VOCABULARY, "seed": 0, "batch_tokens": 32, "task": task}
-    for found, folder in zip(first, folders, strict=True):
+    for ids, folder in zip(first, folders, strict=True):
         expected = next(iter(training_dataset(folder, **options)))[0]["input_ids"]
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(ids, expected)
 
 
 def test_waiting_for_batches_is_counted_and_nothing_else(clock):

@@ -7,7 +7,7 @@ import pytest
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.training.optimizer import PerUpdate, WarmupLinearDecay, make_optimizer
 from keras_bert.training.update_rules import LAMB
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 def small_model():
@@ -41,8 +41,8 @@ def test_a_step_is_adamw_with_global_clipping_and_decays_matrices_only():
     for variable, old, gradient in zip(model.trainable_variables, before, gradients, strict=True):
         gradient = gradient / norm
         step = rate * gradient / (np.abs(gradient) + 1e-6)  # moments corrected: m = g, v = g * g
-        kept = old * (1 - rate * decay) if variable.name == "kernel" else old
-        np.testing.assert_allclose(variable, kept - step, rtol=2e-3, atol=1e-5)
+        decayed = old * (1 - rate * decay) if variable.name == "kernel" else old
+        np.testing.assert_allclose(variable, decayed - step, rtol=2e-3, atol=1e-5)
 
 
 def apply(optimizer, model, gradients):
@@ -233,5 +233,5 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
 )
 def test_numbers_out_of_range_are_rejected_in_a_sentence(changed, message):
     settings = {"learning_rate": 1e-4, "warmup": 0.1, "weight_decay": 0.01, "steps": 10, **changed}
-    with says(message):
+    with raises_input_error(message):
         make_optimizer(small_model(), **settings)

@@ -34,7 +34,7 @@ from keras_bert.training.logs import History
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.pretraining_examples import ExamplesOfPhases
 from keras_bert.training.settings import PretrainSettings
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def phases(data, longer):
 def architecture(tmp_path_factory):
     """A very small model, with dropout."""
     path = tmp_path_factory.mktemp("architecture") / "config.json"
-    values = {
+    config = {
         "vocab_size": len(VOCABULARY),
         "hidden_size": 32,
         "num_hidden_layers": 1,
@@ -76,7 +76,7 @@ def architecture(tmp_path_factory):
         "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1,
     }
-    path.write_text(json.dumps(values))
+    path.write_text(json.dumps(config))
     return path
 
 
@@ -123,10 +123,10 @@ def assert_same_run(output, expected):
     assert (output / "model" / "model.safetensors").read_bytes() == (
         expected / "model" / "model.safetensors"
     ).read_bytes()
-    found, wanted = last_checkpoint(output), last_checkpoint(expected)
-    assert found.keys() == wanted.keys()
+    tensors, wanted = last_checkpoint(output), last_checkpoint(expected)
+    assert tensors.keys() == wanted.keys()
     for name, value in wanted.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+        np.testing.assert_array_equal(tensors[name], value, err_msg=name)
     assert history(output) == history(expected)
 
 
@@ -412,7 +412,7 @@ def test_a_run_whose_inputs_were_moved_resumes(run, data, architecture, tmp_path
     assert run(output, **settings, **inputs(moved))["steps"] == 3
     assert json.loads((output / "run.json").read_text())["settings"]["data"] == str(moved)
     (moved / "config.json").write_text((moved / "config.json").read_text().replace("64", "48"))
-    with says("settings: other content of architecture"):
+    with raises_input_error("settings: other content of architecture"):
         run(output, **settings, **inputs(moved))
 
 
@@ -467,7 +467,7 @@ def assert_examples_are_learned(records):
 @pytest.mark.usefixtures("eager")
 def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(run, data, tmp_path):
     path = tmp_path / "bad_batch.npz"
-    with says(f"became infinite or NaN in step 2. ... is saved in {path}. Try a"):
+    with raises_input_error(f"became infinite or NaN in step 2. ... is saved in {path}. Try a"):
         run(tmp_path, learning_rate=1e30, warmup=0.0, steps=60, eval_every=60, checkpoint_every=60)
     assert not any((tmp_path / "checkpoints").glob("*"))
     options = {"vocabulary": VOCABULARY, "batch_size": 8, "seed": SHORT["seed"], "first_step": 1}
@@ -509,7 +509,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
     )
     rows = ExamplesOfPhases.of(folders, task, steps=[7, 6], settings=settings)
     for step, folder, batch_size, first in ((6, 0, 4, 12), (7, 1, 2, 0), (9, 1, 2, 4)):
-        found = rows.at(step).training(step).take(3)
+        batches = rows.at(step).training(step).take(3)
         expected = training_dataset(
             folders[folder],
             vocabulary=VOCABULARY,
@@ -518,7 +518,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
             seed=4,
             first_step=first,
         )
-        for one, other in zip(found, expected, strict=False):
+        for one, other in zip(batches, expected, strict=False):
             np.testing.assert_array_equal(one[0]["input_ids"], other[0]["input_ids"])
 
 
@@ -550,7 +550,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
     ],
 )
 def test_wrong_arguments_are_rejected_before_anything_is_written(run, tmp_path, settings, message):
-    with says(message):
+    with raises_input_error(message):
         run(tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
 
@@ -558,19 +558,19 @@ def test_wrong_arguments_are_rejected_before_anything_is_written(run, tmp_path, 
 def test_a_data_folder_that_is_not_finished_is_rejected(run, tmp_path):
     folder = make_data_folder(tmp_path / "rows", rows=9, eval_examples=3)
     (folder / "COMPLETED").unlink()
-    with says("has no file COMPLETED: its job did not finish"):
+    with raises_input_error("has no file COMPLETED: its job did not finish"):
         run(tmp_path / "run", data=folder)
 
 
 def test_a_vocabulary_that_did_not_make_the_rows_is_rejected(run, tmp_path):
     (tmp_path / "vocab.txt").write_text("".join(f"{p}\n" for p in [*VOCABULARY.tokens, "w99"]))
-    with says("made with another vocabulary"):
+    with raises_input_error("made with another vocabulary"):
         run(tmp_path / "run", vocab=tmp_path / "vocab.txt")
     assert not (tmp_path / "run").exists()
     longer = make_data_folder(tmp_path / "data", rows=9, eval_examples=3)
     text = (longer / "vocab.txt").read_text()
     (longer / "vocab.txt").write_text(text + "w99\n")
-    with says("made with another vocabulary"):
+    with raises_input_error("made with another vocabulary"):
         run(tmp_path / "run", data=longer)
 
 
@@ -598,9 +598,9 @@ def test_a_run_that_was_given_its_vocabulary_resumes_without_it(
 def test_an_architecture_too_small_for_the_data_is_rejected(
     run, architecture, tmp_path, change, message
 ):
-    values = {**json.loads(architecture.read_text()), **change}
-    (tmp_path / "config.json").write_text(json.dumps(values))
-    with says(message):
+    config = {**json.loads(architecture.read_text()), **change}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with raises_input_error(message):
         run(tmp_path / "run", architecture=tmp_path / "config.json")
 
 
@@ -646,10 +646,10 @@ def test_other_settings_are_rejected_and_forced(run, tmp_path):
     metrics = run(tmp_path / "run", data=folder, steps=1)
     assert metrics["eval"] is None and metrics["eval_at_start"] is None  # there is no eval split
     assert metrics["train"]["masked_lm_loss"] > 0
-    with says("settings: steps 1, now 2"):
+    with raises_input_error("settings: steps 1, now 2"):
         run(tmp_path / "run", data=folder, steps=2)
     card = json.loads((folder / "dataset_card.json").read_text())
     (folder / "dataset_card.json").write_text(json.dumps({**card, "seed": 77}))
-    with says("settings: other content of data"):
+    with raises_input_error("settings: other content of data"):
         run(tmp_path / "run", data=folder, steps=1)
     assert run(tmp_path / "run", data=folder, steps=2, force=True)["steps"] == 2

@@ -29,7 +29,7 @@ from keras_bert.tasks.pretraining.pretrainer import (
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.checkpoint import Checkpoint
 from keras_bert.training.pretrain import pretrain
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import torch, transformers
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
@@ -119,12 +119,14 @@ def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_uninterrupted_
     ]
     metrics = run(killed, "span", deterministic=True)
     assert without_clock(metrics) == without_clock(expected)
-    found, wanted = (load_file(max((path / "checkpoints").iterdir())) for path in (killed, folder))
-    assert found.keys() == wanted.keys()
+    tensors, wanted = (
+        load_file(max((path / "checkpoints").iterdir())) for path in (killed, folder)
+    )
+    assert tensors.keys() == wanted.keys()
     for name, value in wanted.items():
         if name == "state":  # the history, with what a clock says
             continue
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+        np.testing.assert_array_equal(tensors[name], value, err_msg=name)
 
 
 def test_a_step_may_have_parts_and_schedules_count_steps(uninterrupted):
@@ -169,14 +171,14 @@ def test_spans_are_a_masked_lm_to_others_and_their_head_lies_beside_it(uninterru
     folder, _ = uninterrupted["span"]
     config = json.loads((folder / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForMaskedLM"]
-    kept = {"task": "span-pretrainer", "max_span_length": 1, "span_boundary_weight": 0.5}
-    assert kept.items() <= config["keras_bert"].items()
-    own = {
+    settings = {"task": "span-pretrainer", "max_span_length": 1, "span_boundary_weight": 0.5}
+    assert settings.items() <= config["keras_bert"].items()
+    head_shapes = {
         name.removeprefix("keras_bert.span_boundary."): tensor.shape
         for name, tensor in load_file(folder / "model" / "model.safetensors").items()
         if name.startswith("keras_bert.")
     }
-    assert own == {
+    assert head_shapes == {
         "offset_embedding.embeddings": (1, 200),
         "first_dense.kernel": (2 * 16 + 200, 16),
         "first_dense.bias": (16,),
@@ -247,7 +249,7 @@ def test_of_other_rows_what_they_have_labels_for_is_measured(uninterrupted, fold
     converted = []  # by AutoGraph, which writes Python files into the temporary folder
     monkeypatch.setattr(loader, "load_source", lambda source, *_: converted.append(source))
     said = []
-    found = evaluate(
+    metrics = evaluate(
         model=uninterrupted["mlm-sop"][0], data=folders["span"], batches=2, batch_size=8,
         report=said.append,
     )  # fmt: skip
@@ -255,9 +257,9 @@ def test_of_other_rows_what_they_have_labels_for_is_measured(uninterrupted, fold
         "Note: the examples were made for the objective span; the model's sentence-order is not "
         "evaluated."
     ]
-    assert found["rows"] == 16 and found["masked_lm_loss"] > 0
+    assert metrics["rows"] == 16 and metrics["masked_lm_loss"] > 0
     assert not converted
-    assert not any(name.startswith(("sentence_order", "span_boundary")) for name in found)
+    assert not any(name.startswith(("sentence_order", "span_boundary")) for name in metrics)
 
 
 class Begun(Exception):
@@ -283,22 +285,22 @@ def begun(run, tmp_path, monkeypatch):
 
 def test_a_run_goes_on_from_a_folder_with_its_head(begun, uninterrupted):
     folder, _ = uninterrupted["span"]
-    with says("that of the model in ..., 1. Received: 3"):
+    with raises_input_error("that of the model in ..., 1. Received: 3"):
         begun("span", model=folder, max_span_length=3)
     task, source = begun("span", model=folder, max_span_length=None), load_task(folder / "model")
     assert type(task) is SpanPretrainer
-    for found, expected in zip(task.get_weights(), source.get_weights(), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for weight, expected in zip(task.get_weights(), source.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, expected)
 
 
-def changed(folder, output, *, tensors=lambda found: found, **config):
+def changed(folder, output, *, tensors=lambda weights: weights, **config):
     """A copy of a model folder with other tensors and entries of its config (None: left out)."""
     shutil.copytree(folder / "model", output)
     path = output / "config.json"
-    values = {**json.loads(path.read_text()), **config}
-    path.write_text(json.dumps({name: value for name, value in values.items() if value}))
-    found = load_file(output / "model.safetensors")
-    save_file(tensors(dict(found)), output / "model.safetensors")
+    fields = {**json.loads(path.read_text()), **config}
+    path.write_text(json.dumps({name: value for name, value in fields.items() if value}))
+    weights = load_file(output / "model.safetensors")
+    save_file(tensors(dict(weights)), output / "model.safetensors")
     return output
 
 
@@ -320,22 +322,22 @@ def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unint
     left_out = "Left out, since this run does not train them: keras_bert.span_boundary."
     assert said.count(left_out) == 2  # for mlm, too
 
-    def without_head(found):
-        return {name: x for name, x in found.items() if not name.startswith(("cls.", "keras_"))}
+    def without_head(weights):
+        return {name: x for name, x in weights.items() if not name.startswith(("cls.", "keras_"))}
 
-    def without_bias(found):
-        return {name: x for name, x in found.items() if name != "cls.predictions.bias"}
+    def without_bias(weights):
+        return {name: x for name, x in weights.items() if name != "cls.predictions.bias"}
 
     bare = {"architectures": None, "keras_bert": None, "tensors": without_head}
     task = begun("mlm", model=changed(folder, tmp_path / "bare", **bare), report=said.append)
     assert not np.asarray(task.lm_head.bias).any()
     assert said[-1].endswith("bare lacks them: lm head.")
-    with says("lacks the tensor cls.predictions.bias"):
+    with raises_input_error("lacks the tensor cls.predictions.bias"):
         begun("mlm", model=changed(folder, tmp_path / "torn", tensors=without_bias))
-    with says("lacks the tensor cls.predictions"):
+    with raises_input_error("lacks the tensor cls.predictions"):
         begun("mlm", model=changed(folder, tmp_path / "said", tensors=without_head))
     untied = {"cls.predictions.decoder.weight": np.zeros((len(VOCABULARY), 16), np.float32)}
-    with says("decoder.weight differs from ...word_emb"):
+    with raises_input_error("decoder.weight differs from ...word_emb"):
         begun("mlm", model=changed(folder, tmp_path / "untied", tensors=lambda x: x | untied))
 
 
@@ -360,9 +362,9 @@ def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folder
     assert scores["loss"] == pytest.approx(total, abs=2e-6)
     assert not any(name.startswith("causal_lm_masked") for name in scores)
     assert main(["evaluate", "--json", "--model", str(folder), "--data", str(folders["mlm"])]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {name: found[name] for name in scores} == pytest.approx(scores, rel=1e-4, abs=1e-6)
-    assert found["causal_lm_perplexity"] == pytest.approx(
+    evaluation = json.loads(capsys.readouterr().out)
+    assert {name: evaluation[name] for name in scores} == pytest.approx(scores, rel=1e-4, abs=1e-6)
+    assert evaluation["causal_lm_perplexity"] == pytest.approx(
         math.exp(scores["causal_lm_loss"]), rel=1e-4
     )
     # Every token after [CLS] is predicted, and [SEP] has no characters.
@@ -372,7 +374,7 @@ def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folder
     assert len(ids) == int(tf.reduce_sum(x["input_mask"])) - 30
     letters = sum(len(VOCABULARY.token(id)) for id in ids if id != VOCABULARY.sep_id)
     bits = scores["causal_lm_loss"] * len(ids) / math.log(2) / letters
-    assert found["causal_lm_bits_per_character"] == pytest.approx(bits, rel=1e-4)
+    assert evaluation["causal_lm_bits_per_character"] == pytest.approx(bits, rel=1e-4)
     config = json.loads((folder / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForMaskedLM"] and not config.get("is_decoder")
     assert type(task) is MaskedCausalLM and task.settings.causal_fraction == 0.25
@@ -382,22 +384,22 @@ def test_a_causal_lm_sees_what_came_before_and_has_a_folder_of_its_own(
     begun, hybrid, folders, tmp_path
 ):
     """It goes on from the masked and causal one, and computes what that computes of causal rows."""
-    together = load_task(hybrid[0] / "model")
+    hybrid_task = load_task(hybrid[0] / "model")
     task = begun("mlm", model=hybrid[0], objective="causal-lm")
     assert type(task) is CausalLM
     data = DataFolder.open(folders["mlm"])
     [(x, y, _)] = task.dataset(data, split="eval", batch_size=30)
-    [(of_both, labels, _)] = together.dataset(data, split="eval", batch_size=30)
+    [(of_both, labels, _)] = hybrid_task.dataset(data, split="eval", batch_size=30)
     np.testing.assert_array_equal(y["causal_lm"], labels["causal_lm"])
     np.testing.assert_array_equal(x["input_ids"], of_both["causal_input_ids"])
     logits = task(x, training=False)["causal_lm"]  # (B, S - 1, V)
-    expected = together(of_both, training=False)["causal_lm"]
+    expected = hybrid_task(of_both, training=False)["causal_lm"]
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
     ids = x["input_ids"]
     changed = {**x, "input_ids": tf.concat([ids[:, :5], 0 * ids[:, 5:] + 7], axis=1)}
-    found = task(changed, training=False)["causal_lm"]
-    np.testing.assert_allclose(found[:, :5], logits[:, :5], rtol=1e-4, atol=1e-5)
-    assert not np.allclose(found[:, 5:10], logits[:, 5:10], atol=1e-3)
+    changed_logits = task(changed, training=False)["causal_lm"]
+    np.testing.assert_allclose(changed_logits[:, :5], logits[:, :5], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(changed_logits[:, 5:10], logits[:, 5:10], atol=1e-3)
     task.save(tmp_path / "causal")
     config = json.loads((tmp_path / "causal" / "config.json").read_text())
     assert config["architectures"] == ["BertLMHeadModel"] and config["is_decoder"]
@@ -489,19 +491,19 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
     ],
 )
 def test_settings_of_no_use_are_rejected(run, tmp_path, objective, settings, message):
-    with says(message):
+    with raises_input_error(message):
         run(tmp_path / "run", objective, **settings)
     assert not (tmp_path / "run").exists()
 
 
 def test_what_cannot_be_measured_is_said(uninterrupted, folders, tmp_path):
     folder, _ = uninterrupted["span"]
-    with says("has no examples in its eval split"):
+    with raises_input_error("has no examples in its eval split"):
         evaluate(model=folder, data=folders["untested"])
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=False)
     config = load_task(folder / "model").config
-    with says("is uncased, but the model"):
+    with raises_input_error("is uncased, but the model"):
         evaluate(model=SpanPretrainer(BertEncoder(config), tokenizer), data=folders["span"])
     classifier = Classifier(BertEncoder(config), tokenizer, labels=["a", "b"])
-    with says("task classifier, but a data folder is for pre-trained"):
+    with raises_input_error("task classifier, but a data folder is for pre-trained"):
         evaluate(model=classifier, data=folders["span"])

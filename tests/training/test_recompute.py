@@ -8,7 +8,7 @@ from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.pretrain import pretrain
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.pretraining_folder import make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
@@ -94,8 +94,12 @@ def test_a_run_ends_with_the_same_losses_and_the_same_after_a_stop(tmp_path):
 def test_what_has_nothing_to_compute_again():
     sizes = {"vocab_size": 9, "hidden_size": 4, "lstm_size": 4, "num_hidden_layers": 1}
     encoder = AwdLstmEncoder(AwdLstmConfig(**sizes))
-    with says("`recompute` is for Transformer layers. A awd-lstm encoder has none: leave it"):
+    with raises_input_error(
+        "`recompute` is for Transformer layers. A awd-lstm encoder has none: leave it"
+    ):
         encoder.require("recompute")
     given = {"train": "a", "dev": "b", "output": "o", "model": "m", "recompute": True}
-    with says("`recompute` is for the gradients of the encoder, and `freeze_encoder` needs none"):
+    with raises_input_error(
+        "`recompute` is for the gradients of the encoder, and `freeze_encoder` needs none"
+    ):
         finetune_settings("classifier").of({**given, "freeze_encoder": True})

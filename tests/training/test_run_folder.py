@@ -13,7 +13,7 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetuning_settings import LabelledRunSettings
 from keras_bert.training.run_folder import RunFolder, read_settings
 from keras_bert.training.settings import PretrainSettings, RunSettings
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
@@ -82,7 +82,7 @@ def test_a_finished_run_whose_results_are_damaged_is_not_said_to_be_finished(
     with RunFolder.of(settings, command="finetune", inputs={}) as run:
         assert run.finished
     damaged(tmp_path / "run" / name)
-    with says(f"is finished, but ...{message}... Restore it from a copy"):
+    with raises_input_error(f"is finished, but ...{message}... Restore it from a copy"):
         with RunFolder.of(settings, command="finetune", inputs={}):
             pass
     with RunFolder.of(settings, command="finetune", inputs={}, rewrites_model=True) as run:
@@ -160,9 +160,9 @@ def test_a_run_that_an_error_ends_before_its_first_step_may_be_given_other_setti
             assert not run.resumed
             raise InputError("`minutes` is 3.")
 
-    for each in (settings, dataclasses.replace(settings, steps=4)):
-        with says("`minutes` is 3."):
-            run_with(each)
+    for run_settings in (settings, dataclasses.replace(settings, steps=4)):
+        with raises_input_error("`minutes` is 3."):
+            run_with(run_settings)
     assert not (tmp_path / "run" / "run.json").exists()
 
 
@@ -206,7 +206,7 @@ def test_an_empty_folder_is_begun_also_after_a_kill_during_the_first_write(tmp_p
 )
 def test_other_settings_are_rejected_with_both_values(tmp_path, changes, message):
     open_folder(tmp_path)
-    with says(message):
+    with raises_input_error(message):
         open_folder(tmp_path, **changes)
 
 
@@ -217,7 +217,7 @@ def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
     inputs = {"train": "1", "dev": "2"}
     with RunFolder.of(begun, command="finetune", inputs=inputs) as run:
         run.resolve("steps", 7)
-    with says("train '.../a/train.tsv', now ...other content of dev"):
+    with raises_input_error("train '.../a/train.tsv', now ...other content of dev"):
         with RunFolder.of(moved, command="finetune", inputs={"train": "1", "dev": "3"}):
             pass
     with RunFolder.of(moved, command="finetune", inputs=inputs) as run:
@@ -228,12 +228,12 @@ def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
 
 def test_a_folder_that_holds_something_else_is_rejected(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with says("contains something else (thesis.tex)."):
+    with raises_input_error("contains something else (thesis.tex)."):
         open_folder(tmp_path)
     open_folder(tmp_path / "file_parent")
-    with says("is a file"):
+    with raises_input_error("is a file"):
         open_folder(tmp_path / "thesis.tex")
-    with says("contains something else"):
+    with raises_input_error("contains something else"):
         open_folder(tmp_path / "file_parent", command="finetune")
 
 
@@ -254,7 +254,7 @@ def test_force_does_not_delete_what_another_program_wrote(tmp_path, other):
         open_folder(tmp_path, command=other)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_text("precious")
-    with says("contains a model that pretrain did not write"):
+    with raises_input_error("contains a model that pretrain did not write"):
         open_folder(tmp_path, force=True)
     assert (tmp_path / "model" / "weights").read_text() == "precious"
 
@@ -262,9 +262,9 @@ def test_force_does_not_delete_what_another_program_wrote(tmp_path, other):
 def test_settings_are_read_back_for_the_same_command_only(tmp_path):
     open_folder(tmp_path)
     assert read_settings(tmp_path / "run.json", command="pretrain") == SETTINGS
-    with says("settings of pretrain. Expected the run.json of a fine"):
+    with raises_input_error("settings of pretrain. Expected the run.json of a fine"):
         read_settings(tmp_path / "run.json", command="finetune")
-    with says("There is no settings file"):
+    with raises_input_error("There is no settings file"):
         read_settings(tmp_path / "nowhere.json", command="pretrain")
 
 
@@ -272,7 +272,7 @@ def test_what_a_run_reads_is_not_deleted(tmp_path):
     settings = {"steps": 1, "data": str(tmp_path / "run" / "data"), "vocab": "v.txt"}
     (tmp_path / "run" / "data").mkdir(parents=True)
     forced = PretrainSettings.of({**settings, "output": str(tmp_path / "run"), "force": True})
-    with says("is also the input, or holds it"):
+    with raises_input_error("is also the input, or holds it"):
         with RunFolder.of(forced, command="pretrain", inputs={}):
             pass
     assert (tmp_path / "run" / "data").exists()
@@ -293,14 +293,14 @@ def test_a_run_of_an_earlier_version_resumes_where_its_removed_settings_changed_
             with resumed as folder:
                 assert folder.resumed
             continue
-        with says("different settings: bad_records 'skip', now 'error'."), resumed:
+        with raises_input_error("different settings: bad_records 'skip', now 'error'."), resumed:
             pass
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"command": "pretrain", "settings": 3}'])
 def test_a_broken_settings_file_is_said_to_be_one(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
-    with says("is not a settings file of a run"):
+    with raises_input_error("is not a settings file of a run"):
         read_settings(tmp_path / "run.json", command="pretrain")
-    with says("is not a settings file of a run"):
+    with raises_input_error("is not a settings file of a run"):
         open_folder(tmp_path)

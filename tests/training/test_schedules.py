@@ -32,11 +32,11 @@ def test_a_schedule_survives_serialisation(name):
 
 
 @pytest.mark.parametrize(
-    "values", [{"peak": 0.0}, {"warmup_steps": 8}, {"warmup_steps": -1}, {"steps": 0}]
+    "settings", [{"peak": 0.0}, {"warmup_steps": 8}, {"warmup_steps": -1}, {"steps": 0}]
 )
-def test_the_schedule_rejects_what_has_no_meaning(values):
+def test_the_schedule_rejects_what_has_no_meaning(settings):
     with pytest.raises(ValueError, match="Received: peak="):
-        WarmupLinearDecay(**{"peak": 0.4, "warmup_steps": 4, "steps": 8, **values})
+        WarmupLinearDecay(**{"peak": 0.4, "warmup_steps": 4, "steps": 8, **settings})
 
 
 def test_the_names_are_those_of_the_settings():

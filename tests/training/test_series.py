@@ -21,7 +21,7 @@ from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.series import mean_and_std, run_series
 from keras_bert.training.sweep_settings import sweep_settings
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights
 
@@ -124,7 +124,7 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
 
 def test_other_settings_are_rejected(seeds, given):
     output, _, _ = seeds
-    with says("settings: num_seeds 2, now 3. Use the original"):
+    with raises_input_error("settings: num_seeds 2, now 3. Use the original"):
         finetune(**given, num_seeds=3, output=output)
 
 
@@ -186,12 +186,12 @@ def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         series_of([0.5, 0.25], given, output, report=interrupt)
     shutil.rmtree(output / "runs" / "seed-0" / "model")
-    with says(f"is missing. To repair it, delete {output}/runs"):
+    with raises_input_error(f"is missing. To repair it, delete {output}/runs"):
         series_of([0.5, 0.25], given, output)
     shutil.rmtree(output / "runs" / "seed-0")
     assert series_of([0.5, 0.25], given, output)["kept"]["run"] == "seed-0"
     shutil.rmtree(output / "model")
-    with says("is finished, but the model ... is missing. Restore it"):
+    with raises_input_error("is finished, but the model ... is missing. Restore it"):
         series_of([0.5, 0.25], given, output)
 
 
@@ -241,7 +241,7 @@ def test_the_default_sweep_of_base_is_the_paper_s():
     ],
 )
 def test_a_sweep_checks_every_run_before_the_first(tried, message):
-    with says(message):
+    with raises_input_error(message):
         sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **tried})
 
 
@@ -262,5 +262,5 @@ def test_rates_that_differ_late_are_runs_of_their_own():
 
 
 def test_standard_input_is_read_once():
-    with says("`train` and `dev` are both standard input"):
+    with raises_input_error("`train` and `dev` are both standard input"):
         finetune_settings("classifier").of({"train": "-", "dev": "-", "output": "o"})

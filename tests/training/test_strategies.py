@@ -22,7 +22,7 @@ from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.workers import _common, _followed, _led
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -67,7 +67,7 @@ def test_devices_that_are_not_there_are_told_in_a_sentence(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with says(said), scope_of(strategy):
+    with raises_input_error(said), scope_of(strategy):
         pass
 
 
@@ -82,14 +82,14 @@ def test_batches_without_a_row_for_each_device_are_rejected(monkeypatch):
     devices = Devices()
     monkeypatch.setattr(devices, "replicas", 4)
     devices.check_batch_size(4)
-    with says("smallest batch has 3 examples, too few for 4 devices"):
+    with raises_input_error("smallest batch has 3 examples, too few for 4 devices"):
         devices.check_batch_size(3)
-    with says("Use a larger `batch_tokens`"):
+    with raises_input_error("Use a larger `batch_tokens`"):
         devices.check_batch_size(3, setting="batch_tokens")
     devices.check_batch_size(6)
     monkeypatch.setattr(devices, "_strategy", object.__new__(tf.distribute.TPUStrategy))
     devices.check_batch_size(8)
-    with says("have 6 examples, ... a `batch_size` that is a multiple"):
+    with raises_input_error("have 6 examples, ... a `batch_size` that is a multiple"):
         devices.check_batch_size(6)
 
 
@@ -142,18 +142,20 @@ def test_workers_that_were_given_something_else_are_told():
             return run.finished, run.finish()
 
     assert follow(common=elsewhere, metrics=None) == (False, {"steps": 3})
-    with says("need the same seed. Received: 1 here, and 2 on"):
+    with raises_input_error("need the same seed. Received: 1 here, and 2 on"):
         follow(common={**elsewhere, "seed": 2}, metrics=None)
-    with says("same data (content). Received: '9c' here, and '7f'"):
+    with raises_input_error("same data (content). Received: '9c' here, and '7f'"):
         follow(common={**elsewhere, "data (content)": "7f"}, metrics=None)
-    with says("it holds mine.txt"):
+    with raises_input_error("it holds mine.txt"):
         follow(rejected="it holds mine.txt")
 
 
 def test_the_chief_says_what_differs_on_another_worker():
     run = SimpleNamespace(finished=True, read_metrics=lambda: {})
     common = {"seed": 2, "steps": 3}
-    with says("need the same steps. Received: 3 here, on the chief, and something else on another"):
+    with raises_input_error(
+        "need the same steps. Received: 3 here, on the chief, and something else on another"
+    ):
         with _led(Chief("steps"), contextlib.nullcontext(run), common):
             pass
     with _led(Chief(None), contextlib.nullcontext(run), common) as led:
@@ -180,7 +182,10 @@ def test_a_tpu_could_run_the_step_of_pre_training(tmp_path):
     task.compile_defaults(optimizer, jit_compile=True)
     step = tf.function(task.train_step, [dataset.element_spec], jit_compile=True, autograph=False)
     graph = step.get_concrete_function().graph.as_graph_def()
-    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    nodes = [
+        *graph.node,
+        *(node for function in graph.library.function for node in function.node_def),
+    ]
     assert len(nodes) > 500
     for node in nodes:
         types = {value.type for value in node.attr.values()}

@@ -17,7 +17,7 @@ from keras_bert.training.finetuning_examples import read_data, sample, sample_si
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.sweep_settings import sweep_settings
 from tests.eagerly import eagerly
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 COUNT = 40
@@ -147,14 +147,14 @@ def test_the_baseline_has_the_sizes_of_the_model_and_random_weights(opened, give
     ],
 )
 def test_bad_arguments(changes, message, given, tmp_path):
-    with says(message):
+    with raises_input_error(message):
         finetune(**{**given, **changes}, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_a_random_start_has_no_random_baseline(given, tmp_path):
     start = {"model": None, "architecture": "tiny", "vocab": f"{given['model']}/vocab.txt"}
-    with says("`baseline` random is for runs that start from a model"):
+    with raises_input_error("`baseline` random is for runs that start from a model"):
         finetune(**{**given, **start}, baseline="random", output=tmp_path / "run")
 
 
@@ -204,7 +204,7 @@ def test_a_sweep_over_layers_has_one_rate_unless_more_are_given():
     frozen = of({**given, "freeze_encoder": True, "epochs": [2, 3], "scalar_mix_l2": 0.1}).runs()
     assert len(frozen) == 4 and {run["learning_rate"] for run in frozen.values()} == {None}
     assert [run["scalar_mix_l2"] for run in frozen.values()] == [0.0, 0.0, 0.1, 0.1]
-    with says("`layers` is 'best'. It should be last, "):
+    with raises_input_error("`layers` is 'best'. It should be last, "):
         of({**given, "layers": ["last", "best"]})
 
 
@@ -236,12 +236,12 @@ def test_the_savedmodel_gives_the_mean_of_the_probabilities(ensemble, given):
         output / "model" if name == best else output / "runs" / name for name in metrics["runs"]
     ]
     with eagerly():
-        each = [list(predict(model=folder, text=texts)) for folder in folders]
-    expected = np.mean([[[*a["probabilities"].values()] for a in one] for one in each], axis=0)
-    assert np.ptp([a["score"] for one in each for a in one[:1]]) > 1e-4  # they differ
+        answers = [list(predict(model=folder, text=texts)) for folder in folders]
+    expected = np.mean([[[*a["probabilities"].values()] for a in one] for one in answers], axis=0)
+    assert np.ptp([a["score"] for one in answers for a in one[:1]]) > 1e-4  # they differ
     signature = tf.saved_model.load(str(output / "ensemble" / "1")).signatures["serving_default"]
-    found = signature(text=tf.constant(texts))
-    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
+    outputs = signature(text=tf.constant(texts))
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
     assert metrics["ensemble"]["examples"] == metrics["dev"]["examples"]
     assert load_task(output).settings.hidden_layers == 1
 
@@ -254,10 +254,10 @@ def test_an_ensemble_evaluates_as_its_members_average(ensemble, given):
     with eagerly():
         logits = [Inference(t, batch_size=8).outputs(sequences) for t in (task, *others)]
         task.average_with(others)
-        found = Inference(task, batch_size=8).outputs(sequences)["logits"]
+        averaged = Inference(task, batch_size=8).outputs(sequences)["logits"]
     mean = np.mean([tf.nn.softmax(one["logits"]).numpy() for one in logits], axis=0)
-    np.testing.assert_allclose(tf.nn.softmax(found).numpy(), mean, atol=1e-6)
-    predictions = task.decode({"logits": found}, sequences)
+    np.testing.assert_allclose(tf.nn.softmax(averaged).numpy(), mean, atol=1e-6)
+    predictions = task.decode({"logits": averaged}, sequences)
     assert task.official_metrics(predictions, examples)["accuracy"] == pytest.approx(
         metrics["ensemble"]["accuracy"]
     )
@@ -277,10 +277,10 @@ def test_means_of_probabilities_and_of_numbers():
     softmax = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     np.testing.assert_allclose(np.exp(mean(of_labels)), softmax.mean(axis=0), atol=1e-6)
     sigmoid = 1 / (1 + np.exp(-logits.astype("float64")))
-    found = 1 / (1 + np.exp(-mean(keras.losses.BinaryCrossentropy(from_logits=True))))
-    np.testing.assert_allclose(found, sigmoid.mean(axis=0), atol=1e-6)
-    found = mean(keras.losses.MeanSquaredError())
-    np.testing.assert_allclose(found, logits.mean(axis=0), atol=1e-6)
+    averaged = 1 / (1 + np.exp(-mean(keras.losses.BinaryCrossentropy(from_logits=True))))
+    np.testing.assert_allclose(averaged, sigmoid.mean(axis=0), atol=1e-6)
+    averaged = mean(keras.losses.MeanSquaredError())
+    np.testing.assert_allclose(averaged, logits.mean(axis=0), atol=1e-6)
 
 
 def test_a_crf_has_no_ensemble(given, tmp_path):
@@ -288,7 +288,7 @@ def test_a_crf_has_no_ensemble(given, tmp_path):
     words.write_text("good B-X\nfilm I-X\n\nbad O\nplot B-X\n\n" * 4)
     asked = {"task": "tagger", "crf": True, "num_seeds": 2, "ensemble": True}
     files = {"train": str(words), "dev": str(words)}
-    with says("a CRF gives them for whole sequences only. Leave `crf`"):
+    with raises_input_error("a CRF gives them for whole sequences only. Leave `crf`"):
         finetune(**{**given, **files}, **asked, output=tmp_path / "run")
 
 

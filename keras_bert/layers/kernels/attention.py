@@ -142,21 +142,21 @@ def attend_step(query_key_value, cache, layout, *, num_heads, positions, window,
     split = ops.reshape(query_key_value, (batch, 3, num_heads, size))
     query, key, value = ops.unstack(split, 3, axis=1)  # (B, N, H)
     query, key = (positions.encode(x, layout.positions) for x in (query, key))
-    keys, values = (
+    cached_keys, cached_values = (
         _with_rows(old, layout.cache_indices, ops.reshape(new, (-1, size)))
         for old, new in zip(cache, (key, value), strict=True)
     )
     query = query[:, :, None]  # (B, N, 1, H)
     scale = _scale_of(positions, size)
-    scores = _product_of_rows(query * scale, keys, transpose=True)  # (B, N, 1, M)
+    scores = _product_of_rows(query * scale, cached_keys, transpose=True)  # (B, N, 1, M)
     scores = scores + _mask_bias(layout.mask(window), scores.dtype)
     if positions.HAS_BIAS:
         scores = scores + _position_bias(
-            positions, query, keys, layout.positions, layout, project=project, training=False
+            positions, query, cached_keys, layout.positions, layout, project=project, training=False
         )
     probabilities = _softmax_of_rows(scores)
-    context = _product_of_rows(probabilities, values)  # (B, N, 1, H)
-    return ops.reshape(context, (batch, num_heads * size)), (keys, values)
+    context = _product_of_rows(probabilities, cached_values)  # (B, N, 1, H)
+    return ops.reshape(context, (batch, num_heads * size)), (cached_keys, cached_values)
 
 
 def _with_rows(x, indices, rows):

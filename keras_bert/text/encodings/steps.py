@@ -160,12 +160,16 @@ def _single_spaces(texts):
     ends = tf.math.segment_max(
         letters.positions + widths, tf.cumsum(tf.cast(is_kept, tf.int64)) - 1
     )
-    kept = tf.where(is_kept)[:, 0]
-    sizes = tf.where(tf.gather(is_replaced, kept), tf.ones_like(kept), tf.gather(widths, kept))
+    kept_letters = tf.where(is_kept)[:, 0]
+    sizes = tf.where(
+        tf.gather(is_replaced, kept_letters),
+        tf.ones_like(kept_letters),
+        tf.gather(widths, kept_letters),
+    )
     source = tf.repeat(tf.range(tf.size(sizes)), sizes)  # of each byte
     return Normalized(
         tf.strings.regex_replace(texts, rf"[{SPACE_CLASS}]{{2,}}|[\n\r\t]", " "),
-        tf.gather(tf.gather(letters.positions, kept), source),
+        tf.gather(tf.gather(letters.positions, kept_letters), source),
         tf.gather(ends, source),
     )
 

@@ -6,7 +6,7 @@ import pytest
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.classification.classifier import Classifier
-from tests.messages import says
+from tests.messages import raises_input_error
 
 LABELS = ("a", "b", "c")
 
@@ -88,9 +88,9 @@ def test_short_texts_do_not_pay_for_long_ones(tokenized):
 
 
 def test_an_unknown_label_is_named_with_its_place(labelling):
-    with says('Text 2 of those given: unknown label "d"'):
+    with raises_input_error('Text 2 of those given: unknown label "d"'):
         labelling.dataset([("x", "a"), ("y", "d")])
-    with says("Text 2 of those given: no label. Give a pair"):
+    with raises_input_error("Text 2 of those given: no label. Give a pair"):
         labelling.dataset([("x", "a"), "y"])
 
 
@@ -101,7 +101,7 @@ def test_the_task_makes_its_own_dataset(make_task):
     task.compile_defaults("adam")
     history = task.fit(task.dataset(pairs, batch_size=4, epochs=2), shuffle=False, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
-    with says("`max_length` must be at most 64...Received: 65"):
+    with raises_input_error("`max_length` must be at most 64...Received: 65"):
         task.dataset(pairs, batch_size=4, max_length=65)
-    with says("`max_length` must be at least 3...Received: 2"):
+    with raises_input_error("`max_length` must be at least 3...Received: 2"):
         task.dataset(pairs, batch_size=4, max_length=2)

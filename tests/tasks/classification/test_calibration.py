@@ -20,7 +20,7 @@ from keras_bert.tasks.classification.calibration import (
 )
 from keras_bert.tasks.metrics import calibration
 from keras_bert.training.finetune import finetune
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 class Logits(ClassifierMixin, BaseEstimator):
@@ -152,7 +152,7 @@ def test_a_run_tunes_a_threshold_for_each_label(files, arguments, tmp_path):
 
 def test_what_does_not_fit_is_named(files, arguments, tmp_path):
     given = given_of(files, arguments, output=tmp_path / "run")
-    with says("`tune_thresholds` requires `multi_label`."):
+    with raises_input_error("`tune_thresholds` requires `multi_label`."):
         finetune(**given, tune_thresholds=True)
-    with says("`threshold` has 3 numbers for 2 labels. Give one, or one per label."):
+    with raises_input_error("`threshold` has 3 numbers for 2 labels. Give one, or one per label."):
         finetune(**given, multi_label=True, threshold=[0.1, 0.2, 0.3])

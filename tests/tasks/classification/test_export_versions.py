@@ -17,7 +17,7 @@ from keras_bert.exports import PRECISIONS, saved_model
 from keras_bert.exports.precision import as_exported
 from keras_bert.exports.saved_model import export, export_task
 from keras_bert.exports.server_files import WARMUP_FILE, prediction_log
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_two_exports_at_once_are_two_versions(task, tmp_path, monkeypatch):
 
     monkeypatch.setattr(saved_model, "as_exported", meanwhile)
     assert export_task(task, output) == output / "2"
-    with lock_folder(output), says("is in use by process"):
+    with lock_folder(output), raises_input_error("is in use by process"):
         export_task(task, output)
     assert sorted(entry.name for entry in output.iterdir()) == ["1", "2"]
 
@@ -115,11 +115,11 @@ def test_warmup_requests_are_what_the_official_classes_write():
 
 def test_bad_output(task, tmp_path):
     (tmp_path / "file").write_text("x")
-    with says("is a file"):
+    with raises_input_error("is a file"):
         export_task(task, tmp_path / "file")
-    with says("contains something else (file)"):
+    with raises_input_error("contains something else (file)"):
         export_task(task, tmp_path)
-    with says("`max_length` must be at most 64...Received: 65"):
+    with raises_input_error("`max_length` must be at most 64...Received: 65"):
         export_task(task, tmp_path / "new", max_length=65)
     assert not (tmp_path / "new").exists()
 
@@ -144,7 +144,7 @@ def test_what_is_exported_is_told_by_the_folder_and_by_flags(model_folder, tmp_p
         ({"output": tmp_path / "x.tflite", "encoder": True, "layers": "first"}, "`layers` is for"),
         ({"output": tmp_path / "x.tflite", "max_length": 8}, "`max_length` is for a SavedModel"),
     ):
-        with says(message):
+        with raises_input_error(message):
             export(**{"model": model_folder, "output": tmp_path / "wrong", **wrong})
     assert not (tmp_path / "wrong").exists()
 
@@ -177,10 +177,10 @@ def test_a_precision_is_near_float32_and_smaller(
     smaller = export_task(task, tmp_path / "x", precision=precision, report=reports.append)
     served = tf.saved_model.load(str(smaller)).signatures["serving_default"]
     asked = tf.constant(texts)
-    found = served(text=asked)["probabilities"].numpy()
+    probabilities = served(text=asked)["probabilities"].numpy()
     expected = signatures["serving_default"](text=asked)["probabilities"].numpy()
     most, times = BOUNDS[precision]
-    off = np.abs(found - expected).max()
+    off = np.abs(probabilities - expected).max()
     assert 0 < off < most, off
     sizes = [
         sum(path.stat().st_size for path in folder.glob("variables/*.data*"))
@@ -209,7 +209,7 @@ def test_a_precision_that_overflows_is_rejected(make_task, tmp_path):
     task.encoder.blocks[0].feed_forward.dense_out.kernel.assign_add(
         1e6 * np.eye(*task.encoder.blocks[0].feed_forward.dense_out.kernel.shape)
     )
-    with says("In float16 the model's outputs are ... off, too much"):
+    with raises_input_error("In float16 the model's outputs are ... off, too much"):
         export_task(task, tmp_path / "x", precision="float16")
     assert not (tmp_path / "x").exists()
 
@@ -234,8 +234,8 @@ def test_a_file_for_litert_gives_the_logits_of_ids(task, tmp_path, precision, mo
         expected = np.asarray(task(given)["logits"])
         off = np.abs(run(**given)["logits"] - expected).max() / np.abs(expected).max()
         assert off < most
-    with says("exists. Use a new file"):
+    with raises_input_error("exists. Use a new file"):
         export_task(task, path)
-    with says("LiteRT has no bfloat16. Use `precision` float16"):
+    with raises_input_error("LiteRT has no bfloat16. Use `precision` float16"):
         export_task(task, tmp_path / "other.tflite", precision="bfloat16")
     assert {*BOUNDS, "float32"} == set(PRECISIONS)

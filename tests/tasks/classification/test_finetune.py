@@ -9,7 +9,7 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.training.finetune import finetune
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 # A run of few steps that change nothing.
@@ -40,7 +40,7 @@ def test_it_learns_and_measures_what_it_kept(run, files):
 def test_the_best_epoch_is_kept_and_said(run):
     _, metrics, told = run
     evaluations = [row["eval"] for row in metrics["history"] if "eval" in row]
-    by_epoch = [(each["accuracy"], -each["loss"]) for each in evaluations]
+    by_epoch = [(evaluation["accuracy"], -evaluation["loss"]) for evaluation in evaluations]
     assert len(by_epoch) == 6
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
     assert metrics["dev"]["accuracy"] == pytest.approx(max(by_epoch)[0], abs=1e-6)
@@ -68,11 +68,11 @@ def test_a_finished_run_is_not_repeated_and_another_is_rejected(run, arguments, 
     before = (output / "model" / "model.safetensors").stat().st_mtime_ns
     assert finetune(**arguments, output=output) == metrics
     assert (output / "model" / "model.safetensors").stat().st_mtime_ns == before
-    with says("epochs 6, now 5"):
+    with raises_input_error("epochs 6, now 5"):
         finetune(**{**arguments, "epochs": 5}, output=output)
     original = (files / "dev.tsv").read_text()
     (files / "dev.tsv").write_text(original + "good\tgood\n")
-    with says("other content of dev"):
+    with raises_input_error("other content of dev"):
         finetune(**arguments, output=output)
     (files / "dev.tsv").write_text(original)
 
@@ -81,7 +81,7 @@ def test_a_finished_run_without_its_model_is_rejected(run, arguments, tmp_path):
     output, metrics, _ = run
     (output / "model").rename(tmp_path / "model")
     try:
-        with says("is finished, but the model ... is missing"):
+        with raises_input_error("is finished, but the model ... is missing"):
             finetune(**arguments, output=output)
     finally:
         (tmp_path / "model").rename(output / "model")
@@ -169,7 +169,7 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
     ],
 )
 def test_bad_arguments(arguments, tmp_path, changes, message):
-    with says(message):
+    with raises_input_error(message):
         finetune(**{**arguments, **changes}, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -177,14 +177,14 @@ def test_bad_arguments(arguments, tmp_path, changes, message):
 def test_bad_labels_and_outputs(arguments, files, tmp_path):
     dev = tmp_path / "dev.tsv"
     dev.write_text("good film\tgood\n\nodd film\todd\n")
-    with says('dev.tsv, line 3: unknown label "odd"'):
+    with raises_input_error('dev.tsv, line 3: unknown label "odd"'):
         finetune(**{**arguments, "dev": dev}, unknown_labels="error", output=tmp_path / "run")
     one = tmp_path / "one.tsv"
     one.write_text("good film\tgood\nnice film\tgood\n")
-    with says('one.tsv has one label only ("good")'):
+    with raises_input_error('one.tsv has one label only ("good")'):
         finetune(**{**arguments, "train": one}, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    with says("contains something else"):
+    with raises_input_error("contains something else"):
         finetune(**{**arguments, "train": "none.tsv"}, output=tmp_path)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dev.tsv", "one.tsv"]
 

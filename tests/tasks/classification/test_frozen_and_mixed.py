@@ -21,7 +21,7 @@ from keras_bert.training.finetune import finetune
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.plan import plan_epochs
 from tests.eagerly import eagerly
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 MIX = {"layers": "mix-all", "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
@@ -101,7 +101,7 @@ def test_the_folder_holds_the_whole_task(way, finished, files):
     assert ("scalar_mix" in metrics) == ("layers" in arguments)
     assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-4)
     evaluations = [row["eval"] for row in metrics["history"] if "eval" in row]
-    by_epoch = [(each["accuracy"], -each["loss"]) for each in evaluations]
+    by_epoch = [(evaluation["accuracy"], -evaluation["loss"]) for evaluation in evaluations]
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
     assert max(by_epoch)[0] == pytest.approx(metrics["dev"]["accuracy"], abs=1e-6)
 
@@ -149,7 +149,7 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
     save_folder(encoder, tokenizer, tmp_path / "model")
     given = {**given, "model": tmp_path / "model", "keep": "last", **WAYS["both"]}
     finetune(**given, output=tmp_path / "run")
-    found = load_task(tmp_path / "run" / "model")
+    loaded = load_task(tmp_path / "run" / "model")
 
     keras.utils.set_random_seed(given["seed"])
     encoder, _ = load(tmp_path / "model")
@@ -180,7 +180,7 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
         shuffle=False,
     )
     moved = [task.classifier, task.transform, task.reader.scalar_mix]
-    ours = [found.classifier, found.transform, found.reader.scalar_mix]
+    ours = [loaded.classifier, loaded.transform, loaded.reader.scalar_mix]
     for layer, other in zip(moved, ours, strict=True):
         for one, two in zip(layer.weights, other.weights, strict=True):
             np.testing.assert_allclose(one, two, atol=1e-5, err_msg=one.path)
@@ -218,6 +218,6 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
     ],
 )
 def test_bad_arguments(given, tmp_path, changes, message):
-    with says(message):
+    with raises_input_error(message):
         finetune(**{**given, **changes}, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -39,23 +39,23 @@ def labelled(count, classes):
 )
 def test_one_label(expected, probabilities):
     count = probabilities.shape[1]
-    found = classification_metrics(expected, probabilities, labels=list(map(str, range(count))))
+    scores = classification_metrics(expected, probabilities, labels=list(map(str, range(count))))
     predicted = probabilities.argmax(axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         matthews = metrics.matthews_corrcoef(expected, predicted)
-    assert found["accuracy"] == metrics.accuracy_score(expected, predicted)
-    assert found["matthews"] == matthews
+    assert scores["accuracy"] == metrics.accuracy_score(expected, predicted)
+    assert scores["matthews"] == matthews
     for average in ("macro", "micro"):
         expected_f1 = metrics.f1_score(expected, predicted, average=average, zero_division=0)
-        assert found[f"{average}_f1"] == expected_f1
+        assert scores[f"{average}_f1"] == expected_f1
     if count == 2:
         positive = metrics.f1_score(expected, predicted, pos_label=1, zero_division=0)
-        assert found["f1"] == positive
-        assert found["accuracy_and_f1"] == (positive + found["accuracy"]) / 2
+        assert scores["f1"] == positive
+        assert scores["accuracy_and_f1"] == (positive + scores["accuracy"]) / 2
     else:
-        assert "f1" not in found
-    assert sum(bin_["examples"] for bin_ in found["calibration"]) == len(expected)
+        assert "f1" not in scores
+    assert sum(bin_["examples"] for bin_ in scores["calibration"]) == len(expected)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 1.0])
@@ -63,17 +63,17 @@ def test_several_labels(fraction):
     expected = RNG.random((200, 4)) < 0.3
     probabilities = RNG.random((200, 4))
     predicted = probabilities < fraction
-    found = multi_label_metrics(expected, predicted, probabilities, labels=list("abcd"))
+    scores = multi_label_metrics(expected, predicted, probabilities, labels=list("abcd"))
     for average in ("macro", "micro"):
         reference = metrics.f1_score(expected, predicted, average=average, zero_division=0)
-        assert found[f"{average}_f1"] == pytest.approx(reference, abs=1e-15)
-    assert found["subset_accuracy"] == metrics.accuracy_score(expected, predicted)
+        assert scores[f"{average}_f1"] == pytest.approx(reference, abs=1e-15)
+    assert scores["subset_accuracy"] == metrics.accuracy_score(expected, predicted)
     sequences = metrics.precision_recall_fscore_support(expected, predicted, zero_division=0)
     for place, label in enumerate("abcd"):
-        mine = [found["labels"][label][k] for k in ("precision", "recall", "f1", "examples")]
+        mine = [scores["labels"][label][k] for k in ("precision", "recall", "f1", "examples")]
         np.testing.assert_allclose(mine, [row[place] for row in sequences], atol=1e-15)
     tables = metrics.multilabel_confusion_matrix(expected, predicted)
-    assert found["confusion"] == tables.tolist()
+    assert scores["confusion"] == tables.tolist()
 
 
 X = RNG.normal(size=400)
@@ -103,9 +103,9 @@ def test_a_correlation_that_is_not_defined_is_zero_without_a_warning(x, y, recwa
 
 
 def test_scores():
-    found = score_metrics(X, X + 1)
-    assert found["mse"] == pytest.approx(1) and found["examples"] == 400
-    assert found["pearson"] == pytest.approx(1) and found["pearson_and_spearman"] <= 1
+    scores = score_metrics(X, X + 1)
+    assert scores["mse"] == pytest.approx(1) and scores["examples"] == 400
+    assert scores["pearson"] == pytest.approx(1) and scores["pearson_and_spearman"] <= 1
 
 
 def test_calibration_by_hand():

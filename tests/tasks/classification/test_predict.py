@@ -10,15 +10,15 @@ from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.metrics import classification_metrics
-from tests.messages import says
+from tests.messages import raises_input_error
 
 
 @pytest.mark.usefixtures("eager")
 def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, predictions):
-    found = list(predict(model=task, text=texts, batch_size=5))
-    assert [answer["text"] for answer in found] == texts
-    assert len({answer["label"] for answer in found}) == 3  # the fixture tells texts apart
-    for answer, row in zip(found, predictions, strict=True):
+    answers = list(predict(model=task, text=texts, batch_size=5))
+    assert [answer["text"] for answer in answers] == texts
+    assert len({answer["label"] for answer in answers}) == 3  # the fixture tells texts apart
+    for answer, row in zip(answers, predictions, strict=True):
         assert answer["label"] == task.labels[row.argmax()]
         assert answer["score"] == pytest.approx(row.max(), abs=1e-5)
         assert list(answer["probabilities"].values()) == pytest.approx(row, abs=1e-5)
@@ -26,9 +26,9 @@ def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, predicti
 
 def test_a_run_folder_and_its_model_folder_hold_one_model(task, model_folder, texts):
     for folder in (model_folder, model_folder.parent):
-        found = load_task(find_model_folder(folder))
-        assert (found.labels, found.settings.max_length) == (task.labels, task.settings.max_length)
-        for ours, theirs in zip(found.weights, task.weights, strict=True):
+        saved = load_task(find_model_folder(folder))
+        assert (saved.labels, saved.settings.max_length) == (task.labels, task.settings.max_length)
+        for ours, theirs in zip(saved.weights, task.weights, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
 
@@ -103,7 +103,7 @@ def test_matthews_of_one_label_is_zero_without_a_warning(recwarn):
 def test_what_cannot_be_predicted_is_named(task, given, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_bytes(b"good film\nb\xffd film\n")
-    with says(message):
+    with raises_input_error(message):
         list(predict(**{"model": task, **given}))
 
 
@@ -126,7 +126,7 @@ BORING = "good film\tham\nbad film\tspam\n\ndull film\tboring\n"
 )
 def test_what_cannot_be_evaluated_is_named(task, content, options, message, tmp_path):
     (tmp_path / "data.tsv").write_text(content)
-    with says(message):
+    with raises_input_error(message):
         evaluate(model=task, data=tmp_path / "data.tsv", **options)
 
 

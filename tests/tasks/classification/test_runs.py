@@ -13,7 +13,7 @@ from keras_bert.cli.main import main, parse
 from keras_bert.cli.task_types import resolve_glue
 from keras_bert.training.checkpoint import best_metric_value
 from tests.eagerly import eagerly
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = {"1": ["same", "equal"], "0": ["other", "unlike"]}
@@ -175,15 +175,17 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
     command = ["finetune", "--glue", "mrpc", *files, "--output", str(tmp_path / "run")]
     assert main([*command, "--task", "classifier", "--model", str(run)]) == 2
     assert "MRPC is a pair-classifier task, with two texts" in capsys.readouterr().err
-    with says("as pairs of texts: line 1 has 2 columns"):
+    with raises_input_error("as pairs of texts: line 1 has 2 columns"):
         (tmp_path / "texts.tsv").write_text("a text\tham\nanother\tspam\n")
         evaluate(model=run, data=tmp_path / "texts.tsv")
-    with says('line 2: unknown label "maybe"..."0", "1"'):
+    with raises_input_error('line 2: unknown label "maybe"..."0", "1"'):
         (tmp_path / "pairs.tsv").write_text(
             "text_a\ttext_b\tlabel\na text\tb c\tmaybe\nanother\tb\tperhaps\n"
         )
         evaluate(model=run, data=tmp_path / "pairs.tsv")
-    with says("`metric` must be one of micro_f1... with several labels...Received: f1"):
+    with raises_input_error(
+        "`metric` must be one of micro_f1... with several labels...Received: f1"
+    ):
         finetune(
             **arguments,
             train=tmp_path / "t.tsv",
@@ -279,8 +281,10 @@ def test_scores_are_those_of_the_run_wherever_the_model_goes(options, folder, ar
         (answer,) = predict(model=run, data=[pair])
     assert 100 < answer["score"] < 1200
     served = tf.saved_model.load(str(tmp_path / "export" / "1")).signatures["serving_default"]
-    found = served(**{k: tf.constant([v]) for k, v in zip(("text_a", "text_b"), pair, strict=True)})
-    assert float(found["score"][0]) == pytest.approx(answer["score"], rel=1e-4)
+    outputs = served(
+        **{k: tf.constant([v]) for k, v in zip(("text_a", "text_b"), pair, strict=True)}
+    )
+    assert float(outputs["score"][0]) == pytest.approx(answer["score"], rel=1e-4)
 
 
 def test_a_folder_that_lost_the_scale_of_its_scores_is_rejected(folder, tmp_path):
@@ -291,16 +295,16 @@ def test_a_folder_that_lost_the_scale_of_its_scores_is_rejected(folder, tmp_path
     task.scale = 1.0
     task.save(tmp_path / "model")
     path = tmp_path / "model" / "config.json"
-    values = json.loads(path.read_text())
-    assert values["keras_bert"].pop("scale") == 1.0
-    path.write_text(json.dumps(values))
-    with says("earlier version ... left out the scale of the head"):
+    config = json.loads(path.read_text())
+    assert config["keras_bert"].pop("scale") == 1.0
+    path.write_text(json.dumps(config))
+    with raises_input_error("earlier version ... left out the scale of the head"):
         load_task(tmp_path / "model")
-    values["keras_bert"]["scale"] = 256
-    path.write_text(json.dumps(values))
+    config["keras_bert"]["scale"] = 256
+    path.write_text(json.dumps(config))
     (answer,), (wanted,) = predict(model=tmp_path / "model", data=[("film", "same")]), expected
     assert answer["score"] == pytest.approx(wanted["score"], rel=1e-5)
-    values["keras_bert"]["scale"] = "256"
-    path.write_text(json.dumps(values))
-    with says("`scale` is '256'. Expected a number above 0"):
+    config["keras_bert"]["scale"] = "256"
+    path.write_text(json.dumps(config))
+    with raises_input_error("`scale` is '256'. Expected a number above 0"):
         load_task(tmp_path / "model")

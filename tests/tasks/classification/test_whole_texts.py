@@ -13,7 +13,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.inference.predict import Inference
 from keras_bert.tasks.losses import CountedAccuracy
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -87,14 +87,14 @@ def test_the_last_token_the_maximum_and_the_mean_by_hand(pooling, causal, tokeni
         [np.concatenate([parts[name](row) for name in pooling.split("+")]) for row in sequences]
     )
     expected = vectors @ task.classifier.kernel + task.classifier.bias
-    found = np.asarray(task(inputs)["logits"])
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    logits = np.asarray(task(inputs)["logits"])
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
     padded = {name: np.pad(x, ((0, 0), (0, 4))) for name, x in inputs.items()}
     np.testing.assert_allclose(task(padded)["logits"], expected, atol=1e-5)
     task.save(tmp_path / "model")
     again = load_task(tmp_path / "model")
     assert again.settings.pooling == pooling
-    np.testing.assert_array_equal(again(inputs)["logits"], found)
+    np.testing.assert_array_equal(again(inputs)["logits"], logits)
 
 
 @pytest.mark.parametrize(
@@ -116,26 +116,26 @@ def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, 
     assert task.settings.pooling == "last"
     inputs = [batch(seed=seed) for seed in (0, 1)]
     if task.TASK_TYPE == "multiple-choice":
-        inputs = [{name: x[None] for name, x in each.items()} for each in inputs]
-    (first,), (second,) = (task(each).values() for each in inputs)
+        inputs = [{name: x[None] for name, x in features.items()} for features in inputs]
+    (first,), (second,) = (task(features).values() for features in inputs)
     assert np.abs(np.asarray(first) - np.asarray(second)).min() > 1e-4
 
 
 def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_path):
     encoder = one_block(tokenizer, is_decoder=True)
     for pooling in ("cls", "both"):
-        with says(f"`pooling` cannot be {pooling} for a causal encoder"):
+        with raises_input_error(f"`pooling` cannot be {pooling} for a causal encoder"):
             Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
-        with says("Choose from: mean, last, max, last+max+mean"):
+        with raises_input_error("Choose from: mean, last, max, last+max+mean"):
             MultipleChoice(encoder, tokenizer, pooling=pooling)
-    with says("`Pretrainer` reads [CLS], which in a causal encoder"):
+    with raises_input_error("`Pretrainer` reads [CLS], which in a causal encoder"):
         Pretrainer(encoder)
     # Nor where another program's config says that it is: its class reads [CLS].
     path = shutil.copytree(saved["cls"], tmp_path / "model") / "config.json"
-    values = json.loads(path.read_text())
-    for kept in (values["keras_bert"], {}):
-        path.write_text(json.dumps({**values, "is_decoder": True, "keras_bert": kept}))
-        with says("`pooling` cannot be cls for a causal encoder"):
+    config = json.loads(path.read_text())
+    for section in (config["keras_bert"], {}):
+        path.write_text(json.dumps({**config, "is_decoder": True, "keras_bert": section}))
+        with raises_input_error("`pooling` cannot be cls for a causal encoder"):
             load_task(tmp_path / "model")
 
 
@@ -156,9 +156,9 @@ def test_a_folder_gives_the_same_task(name, tasks, saved):
 def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, tasks, saved):
     task, inputs = tasks[name], batch()
     (output,) = task.output
-    found = np.asarray(task(inputs)[output])
-    values = json.loads((saved[name] / "config.json").read_text())
-    (named,) = values["architectures"]
+    outputs = np.asarray(task(inputs)[output])
+    config = json.loads((saved[name] / "config.json").read_text())
+    (named,) = config["architectures"]
     theirs, info = getattr(transformers, named).from_pretrained(
         saved[name], output_loading_info=True
     )
@@ -174,7 +174,7 @@ def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, ta
             attention_mask=torch.tensor(inputs["input_mask"]).long(),
             token_type_ids=torch.tensor(inputs["segment_ids"]).long(),
         ).logits
-    np.testing.assert_allclose(found, logits.numpy(), atol=2e-5 * np.abs(found).max())
+    np.testing.assert_allclose(outputs, logits.numpy(), atol=2e-5 * np.abs(outputs).max())
     problem = {"several": "multi_label_classification", "score": "regression"}.get(name)
     assert theirs.config.problem_type == problem
 
@@ -207,16 +207,16 @@ def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tm
             attention_mask=torch.tensor(inputs["input_mask"]).long(),
             token_type_ids=torch.tensor(inputs["segment_ids"]).long(),
         ).logits
-    (found,) = task(inputs).values()
-    np.testing.assert_allclose(np.asarray(found), logits.numpy(), atol=1e-5)
+    (outputs,) = task(inputs).values()
+    np.testing.assert_allclose(np.asarray(outputs), logits.numpy(), atol=1e-5)
 
 
 def test_several_scores_in_one_folder_are_rejected(saved, tmp_path):
     path = shutil.copytree(saved["cls"], tmp_path / "model") / "config.json"
-    values = json.loads(path.read_text())
-    del values["keras_bert"]
-    path.write_text(json.dumps({**values, "problem_type": "regression"}))
-    with says("regression to 3 numbers"):
+    config = json.loads(path.read_text())
+    del config["keras_bert"]
+    path.write_text(json.dumps({**config, "problem_type": "regression"}))
+    with raises_input_error("regression to 3 numbers"):
         load_task(tmp_path / "model")
 
 
@@ -278,9 +278,11 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     predictions, examples = answer(
         tasks["several"], [("good", "0|1"), ("bad film", ""), ("film", "2")]
     )
-    for found, example in zip(predictions, examples, strict=True):
-        assert found["labels"] == [k for k, p in found["probabilities"].items() if p > 0.4]
-        assert found["expected"] == list(example.label)
+    for prediction, example in zip(predictions, examples, strict=True):
+        assert prediction["labels"] == [
+            k for k, p in prediction["probabilities"].items() if p > 0.4
+        ]
+        assert prediction["expected"] == list(example.label)
     metrics = tasks["several"].official_metrics(predictions, examples)
     right = np.mean([set(a["labels"]) == set(a["expected"]) for a in predictions])
     assert metrics["subset_accuracy"] == right
@@ -289,9 +291,9 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     predictions, examples = answer(
         tasks["score"], [("a", "b", 1.5), ("good", "bad", "40"), ("c", "d", 3)]
     )
-    assert [found["expected"] for found in predictions] == [1.5, 40, 3]
+    assert [prediction["expected"] for prediction in predictions] == [1.5, 40, 3]
     metrics = tasks["score"].official_metrics(predictions, examples)
-    errors = [found["score"] - found["expected"] for found in predictions]
+    errors = [prediction["score"] - prediction["expected"] for prediction in predictions]
     assert metrics["mse"] == pytest.approx(np.mean(np.square(errors)))
     worst = tasks["score"].errors(predictions, examples)[0]
     assert worst["error"] == pytest.approx(np.abs(errors).max())
@@ -322,7 +324,7 @@ def test_pairs_for_a_model_of_one_segment_are_those_of_transformers(name, tokeni
     sequences = task.features(list(task.read(PAIRS, labelled=False)))
     inputs = sequences.inputs(*sequences.take(tf.range(3)))
     (output,) = task.output
-    found = np.asarray(task(inputs)[output])
+    outputs = np.asarray(task(inputs)[output])
     task.save(tmp_path / "model")
     theirs = transformers.RobertaForSequenceClassification.from_pretrained(tmp_path / "model")
     with torch.no_grad():
@@ -330,7 +332,7 @@ def test_pairs_for_a_model_of_one_segment_are_those_of_transformers(name, tokeni
             torch.tensor(inputs["input_ids"].numpy()).long(),
             attention_mask=torch.tensor(inputs["input_mask"].numpy()).long(),
         ).logits
-    np.testing.assert_allclose(found, logits, atol=2e-5 * np.abs(found).max())
+    np.testing.assert_allclose(outputs, logits, atol=2e-5 * np.abs(outputs).max())
 
 
 def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
@@ -338,7 +340,7 @@ def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
     whole, _ = answer(tasks["pair"], [(long, long)], labelled=False)
     part, _ = answer(tasks["pair"], [(long[:2000], long[:2000])], labelled=False)
     assert whole[0]["probabilities"] == pytest.approx(part[0]["probabilities"])
-    with says("`max_length` must be at least 5 to leave room for 2 texts"):
+    with raises_input_error("`max_length` must be at least 5 to leave room for 2 texts"):
         tasks["pair"].features(list(tasks["pair"].read([("a", "b", "1")])), max_length=4)
 
 
@@ -357,9 +359,9 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
         ("heavy", "Received: heavy"),
         ("9=2", 'label "9" in `class_weights`. The labels are "0", "1", "2"'),
     ):
-        with says(message):
+        with raises_input_error(message):
             Classifier(encoder, tokenizer, labels=LABELS, class_weights=wrong)
-    with says("`metric` f1 requires two labels, not 3"):
+    with raises_input_error("`metric` f1 requires two labels, not 3"):
         Classifier(encoder, tokenizer, labels=LABELS, metric="f1")
 
 
@@ -405,7 +407,7 @@ def test_what_examples_settle():
     assert Classifier.infer_arguments(list(read)) == {"labels": ["x", "y", "z"]}
     scores = list(Regressor.read([("a", "b", 10), ("c", "d", 50), ("e", "f", 90)]))
     assert Regressor.infer_arguments(scores) == {"mean": 50.0, "scale": 32.0}  # deviation 32.7
-    with says("a single score (3)"):
+    with raises_input_error("a single score (3)"):
         Regressor.infer_arguments(list(Regressor.read([("a", "b", 3), ("c", "d", 3.0)])))
 
 
@@ -424,16 +426,18 @@ def test_a_signature_answers_as_predict_does(name, tasks):
     several = [spec.name for spec in signature.inputs] == ["text_a", "text_b"]
     data = pairs if several else [text for text, _ in pairs]
     columns = zip(*pairs, strict=True) if several else [data]
-    found = signature.function(*(tf.constant(list(texts)) for texts in columns))
+    outputs = signature.function(*(tf.constant(list(texts)) for texts in columns))
     expected, _ = answer(task, data, labelled=False)
     for place, said in enumerate(expected):
         if name == "score":
-            assert float(found["score"][place]) == pytest.approx(said["score"], abs=1e-3)
+            assert float(outputs["score"][place]) == pytest.approx(said["score"], abs=1e-3)
             continue
         probabilities = list(said["probabilities"].values())
-        np.testing.assert_allclose(found["probabilities"][place], probabilities, atol=1e-5)
+        np.testing.assert_allclose(outputs["probabilities"][place], probabilities, atol=1e-5)
         if name == "several":
-            given = [label for label, yes in zip(LABELS, found["given"][place], strict=True) if yes]
+            given = [
+                label for label, yes in zip(LABELS, outputs["given"][place], strict=True) if yes
+            ]
             assert given == said["labels"]
         else:
-            assert found["label"][place].numpy().decode() == said["label"]
+            assert outputs["label"][place].numpy().decode() == said["label"]

@@ -10,7 +10,7 @@ from keras_bert.tasks.classification.classifier import Classifier, PairClassifie
 from keras_bert.tasks.classification.decode import of_windows
 from keras_bert.tasks.classification.regressor import Regressor
 from keras_bert.training.finetune import finetune
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.tasks.classification.conftest import WORDS, logits
 
 ROOM = 6  # tokens of a window, without [CLS] and [SEP]
@@ -107,7 +107,7 @@ def test_scores_of_texts_have_windows_and_pairs_have_none(task, tokenizer):
     scores = np.arange(len(sequences), dtype=np.float32)[:, None]
     predictions = regressor.decode({"score": scores}, sequences)
     assert [p["score"] for p in predictions] == [scores[:-1].mean(), len(sequences) - 1]
-    with says("`long_texts` windows is for single texts."):
+    with raises_input_error("`long_texts` windows is for single texts."):
         PairClassifier(task.encoder, tokenizer, labels=["a", "b"], long_texts="windows")
-    with says("`window_pooling` requires `long_texts=windows`."):
+    with raises_input_error("`window_pooling` requires `long_texts=windows`."):
         Classifier(task.encoder, tokenizer, labels=["a", "b"], window_pooling="max")

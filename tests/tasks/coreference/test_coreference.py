@@ -122,9 +122,9 @@ def test_an_export_answers_as_predict_does_in_texts_of_any_length(run, tmp_path)
     assert max(len(answer["words"]) for answer in expected) > 300
     version = kb.export(model=run, output=tmp_path / "served")
     serve = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = {name: values.numpy() for name, values in serve(text=tf.constant(texts)).items()}
+    outputs = {name: array.numpy() for name, array in serve(text=tf.constant(texts)).items()}
     for number, answer in enumerate(expected):
-        check_clusters({name: values[number] for name, values in found.items()}, answer)
+        check_clusters({name: array[number] for name, array in outputs.items()}, answer)
     assert sum(len(answer["clusters"]) for answer in expected) > 20
 
 
@@ -148,7 +148,7 @@ def test_words_in_several_sequences_have_the_vectors_of_the_one_that_owns_them()
     hidden = encoder(
         {name: inputs[name][0] for name in encoder.input_names}, outputs=("sequence_output",)
     )["sequence_output"].numpy()
-    found = task.word_means(
+    means = task.word_means(
         hidden,
         *(inputs[f] for f in ("input_mask", "word_segments", "word_starts", "word_ends")),
     ).numpy()
@@ -160,8 +160,8 @@ def test_words_in_several_sequences_have_the_vectors_of_the_one_that_owns_them()
         place = segments[number], slice(starts[number], ends[number])
         pieces = tokenizer.tokenize([word])[0].numpy()
         assert list(ids[place]) == list(pieces[: ends[number] - starts[number]])
-        np.testing.assert_allclose(found[0, number], hidden[place].mean(axis=0), atol=1e-5)
-    assert (np.diff(segments[: len(words)]) >= 0).all() and not found[0, len(words) :].any()
+        np.testing.assert_allclose(means[0, number], hidden[place].mean(axis=0), atol=1e-5)
+    assert (np.diff(segments[: len(words)]) >= 0).all() and not means[0, len(words) :].any()
 
 
 def test_candidates_and_scores_are_those_of_the_paper():
@@ -175,7 +175,7 @@ def test_candidates_and_scores_are_those_of_the_paper():
     layer(spans, ends)
     for weight in layer.weights:
         weight.assign(rng.normal(size=weight.shape))
-    found = np.asarray(layer(spans, ends))
+    outputs = np.asarray(layer(spans, ends))
 
     def dense(name, x):
         layer_of = getattr(layer, name)
@@ -186,26 +186,26 @@ def test_candidates_and_scores_are_those_of_the_paper():
         return np.maximum(x, 0)
 
     for row, count in ((0, 12), (1, 7)):
-        each = [(f, f + w) for f in range(count) for w in range(longest) if f + w < count]
-        vectors = {(f, last): spans[row, f, last - f].astype("float64") for f, last in each}
+        candidates = [(f, f + w) for f in range(count) for w in range(longest) if f + w < count]
+        vectors = {(f, last): spans[row, f, last - f].astype("float64") for f, last in candidates}
         score = {
             s: dense("mention_score", relu(dense("mention_hidden", v)))[0]
             for s, v in vectors.items()
         }
-        kept = sorted(sorted(each, key=lambda s: -score[s])[: -(-4 * count // 10)])
-        assert [tuple(x) for x in found[row, : len(kept), :2].astype(int)] == kept
-        assert (found[row, len(kept) :, :2] == -1).all()
-        for i, one in enumerate(kept):
+        mentions = sorted(sorted(candidates, key=lambda s: -score[s])[: -(-4 * count // 10)])
+        assert [tuple(x) for x in outputs[row, : len(mentions), :2].astype(int)] == mentions
+        assert (outputs[row, len(mentions) :, :2] == -1).all()
+        for i, one in enumerate(mentions):
             for a in range(most):
                 if i - 1 - a < 0:
-                    assert found[row, i, 2 + a] < -1e8
+                    assert outputs[row, i, 2 + a] < -1e8
                     continue
-                other = kept[i - 1 - a]
+                other = mentions[i - 1 - a]
                 g, h = vectors[one], vectors[other]
                 hidden = dense("anaphor", g) + dense("antecedent", h) + dense("product", g * h)
                 hidden = relu(hidden + np.asarray(layer.distance, "float64")[a])
                 expected = score[one] + score[other] + dense("pair_score", hidden)[0]
-                assert found[row, i, 2 + a] == pytest.approx(expected, rel=1e-4, abs=1e-3)
+                assert outputs[row, i, 2 + a] == pytest.approx(expected, rel=1e-4, abs=1e-3)
 
 
 def test_the_loss_is_minus_log_of_what_is_on_the_right_antecedents():
@@ -222,13 +222,13 @@ def test_the_loss_is_minus_log_of_what_is_on_the_right_antecedents():
     # The last candidate of the first document is of the cluster of the first, two before it.
     first = 0.0, logsumexp([0, 0.5]), logsumexp([0, 1, 2]) - 2
     second = 0.0, logsumexp([0, -0.5])
-    found = AntecedentLoss(reduction="none")(labels, outputs)
-    np.testing.assert_allclose(found, [np.mean(first), np.mean(second)], rtol=1e-5)
+    loss = AntecedentLoss(reduction="none")(labels, outputs)
+    np.testing.assert_allclose(loss, [np.mean(first), np.mean(second)], rtol=1e-5)
     # Of several right antecedents, the probabilities are added.
     labels[0, 1, 1] = 1
-    found = AntecedentLoss(reduction="none")(labels, outputs)
+    loss = AntecedentLoss(reduction="none")(labels, outputs)
     losses = 0.0, logsumexp([0, 0.5]) - 0.5, logsumexp([0, 1, 2]) - logsumexp([1, 2])
-    assert float(found[0]) == pytest.approx(np.mean(losses), rel=1e-5)
+    assert float(loss[0]) == pytest.approx(np.mean(losses), rel=1e-5)
 
 
 def test_chains_of_antecedents_are_clusters_in_numpy_and_in_the_graph():
@@ -240,14 +240,14 @@ def test_chains_of_antecedents_are_clusters_in_numpy_and_in_the_graph():
     firsts = np.where(np.arange(30) < counts[:, None], np.arange(30), -1)
     scores[firsts < 0] = -1e9
     candidates = np.concatenate([np.repeat(firsts[..., None], 2, axis=-1), scores], axis=-1)
-    found = cluster_numbers(tf.constant(candidates, tf.float32)).numpy()
-    for row, numbers in zip(candidates, found, strict=True):
+    graph_clusters = cluster_numbers(tf.constant(candidates, tf.float32)).numpy()
+    for row, numbers in zip(candidates, graph_clusters, strict=True):
         clusters = clusters_of(row)
         expected = np.full(30, -1)
         for number, cluster in enumerate(clusters):
             expected[[first for first, _ in cluster]] = number
         assert numbers.tolist() == expected.tolist()
-    assert found.max() > 3
+    assert graph_clusters.max() > 3
 
 
 @pytest.mark.usefixtures("eager")

@@ -54,8 +54,8 @@ CASES = [
 def test_by_hand(expected, predicted, muc, b_cubed, ceaf):
     metrics = measured(expected, predicted)
     for name, ratios in (("muc", muc), ("b_cubed", b_cubed), ("ceaf", ceaf)):
-        found = metrics[f"{name}_recall"], metrics[f"{name}_precision"]
-        assert found == pytest.approx(ratios), name
+        recall_and_precision = metrics[f"{name}_recall"], metrics[f"{name}_precision"]
+        assert recall_and_precision == pytest.approx(ratios), name
         assert metrics[f"{name}_f1"] == pytest.approx(f1(*ratios)), name
     mean = np.mean([f1(*ratios) for ratios in (muc, b_cubed, ceaf)])
     assert metrics["f1"] == pytest.approx(mean)
@@ -77,7 +77,7 @@ def muc_by_partitions(one, other):
     links, all_links = 0, 0
     for cluster in one:
         parts = {
-            next((n for n, each in enumerate(other) if m in each), f"alone {m}") for m in cluster
+            next((n for n, part in enumerate(other) if m in part), f"alone {m}") for m in cluster
         }
         links += len(cluster) - len(parts)
         all_links += len(cluster) - 1
@@ -88,7 +88,7 @@ def b_cubed_by_mentions(one, other):
     total = 0.0
     for cluster in one:
         for mention in cluster:
-            theirs = next((each for each in other if mention in each), set())
+            theirs = next((match for match in other if mention in match), set())
             total += len(cluster & theirs) / len(cluster)
     return total, sum(map(len, one))
 
@@ -107,8 +107,8 @@ def test_random_clusters_are_counted_alike():
 
     def clusters():
         numbers = rng.integers(0, 6, 12)  # 0 is in no cluster
-        found = [set(np.flatnonzero(numbers == n).tolist()) for n in range(1, 6)]
-        return [cluster for cluster in found if len(cluster) > 1]
+        groups = [set(np.flatnonzero(numbers == n).tolist()) for n in range(1, 6)]
+        return [cluster for cluster in groups if len(cluster) > 1]
 
     documents = [(clusters(), clusters()) for _ in range(60)]
     sums = np.zeros((3, 4))

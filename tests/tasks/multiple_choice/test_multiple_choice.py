@@ -13,7 +13,7 @@ from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import frame
 from keras_bert.training.frozen import FrozenExamples, freeze
 from tests.eagerly import eagerly
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.peers import torch, transformers
 from tests.small_model import encode, make_encoder, make_tokenizer
 
@@ -38,7 +38,7 @@ def sequences(task):
 
 def logits_alone(task, context, choices):
     """float (n,): the head over one row at a time, without an axis of choices."""
-    tokenizer, found = task.tokenizer, []
+    tokenizer, logits = task.tokenizer, []
     for choice in choices:
         tokens = [tokenizer.tokenize([text]) for text in (context, choice)]
         row = frame(
@@ -48,8 +48,8 @@ def logits_alone(task, context, choices):
             max_length=task.settings.max_length,
         )
         pooled = np.asarray(encode(task.encoder, row)["pooled_output"])
-        found.append((pooled @ task.classifier.kernel + task.classifier.bias)[0, 0])
-    return np.array(found)
+        logits.append((pooled @ task.classifier.kernel + task.classifier.bias)[0, 0])
+    return np.array(logits)
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +60,9 @@ def expected(task):
 @pytest.mark.usefixtures("eager")
 def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, sequences, expected):
     outputs = Inference(task, batch_size=3).outputs(sequences)["logits"]
-    for found, alone in zip(outputs, expected, strict=True):
-        np.testing.assert_allclose(found[: len(alone)], alone, atol=1e-5)
-        assert (found[len(alone) :] == -10000).all()
+    for logits, alone in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(logits[: len(alone)], alone, atol=1e-5)
+        assert (logits[len(alone) :] == -10000).all()
     predictions = task.decode({"logits": outputs}, sequences)
     for answer, alone, (_, choices, label) in zip(predictions, expected, EXAMPLES, strict=True):
         assert answer["label"] == alone.argmax() and answer["expected"] == label
@@ -83,23 +83,23 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, seque
 @pytest.mark.parametrize("pooling", ["cls", "last+max+mean"])
 def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, sequences, tmp_path):
     """Of every choice its [CLS] or its tokens, here of all layers, which the head mixes."""
-    own = MultipleChoice(
+    mixed_task = MultipleChoice(
         make_encoder(task.tokenizer),
         task.tokenizer,
         dropout=0.0,
         pooling=pooling,
         layer_mix={"layer_norm_eps": None, "l2": 0.0},
     )
-    features, head = freeze(own)
+    features, head = freeze(mixed_task)
     frozen = FrozenExamples(sequences, features, head, batch_size=2, folder=tmp_path)
     (batch, _), (inputs, labels) = (
-        next(iter(each.evaluation_batches(batch_size=4))) for each in (sequences, frozen)
+        next(iter(source.evaluation_batches(batch_size=4))) for source in (sequences, frozen)
     )
     order = np.argsort(sequences.lengths, kind="stable")
     assert labels["logits"].numpy().tolist() == [EXAMPLES[number][2] for number in order]
-    whole = np.asarray(own(batch, training=False)["logits"])
+    whole = np.asarray(mixed_task(batch, training=False)["logits"])
     np.testing.assert_allclose(head(inputs)["logits"], whole, atol=1e-5)
-    head.compile("sgd", own.default_losses(), jit_compile=False)
+    head.compile("sgd", mixed_task.default_losses(), jit_compile=False)
     losses = head.fit(inputs, labels, epochs=3, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
 
@@ -134,9 +134,9 @@ def test_bad_input(task, tmp_path):
         (("a", ["b", "c"], "x"), "the label 'x'. It should be the number"),
         (("a", ["b", "c"]), "no label. It should be the number"),
     ):
-        with says(message):
+        with raises_input_error(message):
             list(task.read([item]))
-    with says("room for 2 texts"):
+    with raises_input_error("room for 2 texts"):
         task.features(list(task.read(EXAMPLES)), max_length=4)
 
 

@@ -46,26 +46,26 @@ def test_the_best_spans_are_those_of_a_search_through_all(may_be_none, whole_num
         null = min(token.null for token in tokens)
         total = sum(np.exp(logit) for *_, logit in spans) + may_be_none * np.exp(null)
         for count in (1, 5, 1000):
-            found = best_spans(
+            answer = best_spans(
                 tokens, max_answer_length=longest, count=count, may_be_none=may_be_none
             )
-            assert [(s.first, s.last, s.logit) for s in found.best] == spans[:count]
+            assert [(s.first, s.last, s.logit) for s in answer.best] == spans[:count]
             np.testing.assert_allclose(
-                [span.probability for span in found.best],
+                [span.probability for span in answer.best],
                 [np.exp(logit) / total for *_, logit in spans[:count]],
                 rtol=1e-6,
             )
-            assert found.null_score == pytest.approx(null - spans[0][2])
-            assert found.null_probability == pytest.approx(may_be_none * np.exp(null) / total)
+            assert answer.null_score == pytest.approx(null - spans[0][2])
+            assert answer.null_probability == pytest.approx(may_be_none * np.exp(null) / total)
 
 
 def test_every_span_of_a_short_text_can_be_found_once():
     tokens = tokens_of(12, 6, 2)
-    found = best_spans(tokens, max_answer_length=3, count=1000, may_be_none=True)
-    places = [(span.first, span.last) for span in found.best]
+    spans = best_spans(tokens, max_answer_length=3, count=1000, may_be_none=True)
+    places = [(span.first, span.last) for span in spans.best]
     assert len(set(places)) == len(places)
     assert {first for first, _ in places} == set(range(12))
-    assert sum(span.probability for span in found.best) + found.null_probability == pytest.approx(1)
+    assert sum(span.probability for span in spans.best) + spans.null_probability == pytest.approx(1)
 
 
 def test_no_answer_has_the_lowest_score_of_all_windows():
@@ -73,8 +73,8 @@ def test_no_answer_has_the_lowest_score_of_all_windows():
         WindowLogits(0, slice(0, 2), np.float32([0, 0]), np.float32([0, 0]), 7.0),
         WindowLogits(2, slice(0, 2), np.float32([0, 3]), np.float32([0, 1]), -2.0),
     ]
-    found = best_spans(tokens, max_answer_length=2, may_be_none=True)
-    assert (found.best[0].first, found.best[0].last, found.null_score) == (3, 3, -6.0)
+    answer = best_spans(tokens, max_answer_length=2, may_be_none=True)
+    assert (answer.best[0].first, answer.best[0].last, answer.null_score) == (3, 3, -6.0)
 
 
 def test_an_answer_ends_in_its_own_window_and_within_the_longest_length():
@@ -93,5 +93,5 @@ def test_a_text_without_a_token_has_no_span():
 
 def test_large_logits_do_not_overflow():
     large = WindowLogits(0, slice(0, 2), np.float32([4e4, -4e4]), np.float32([4e4, -4e4]), -4e4)
-    found = best_spans([large], max_answer_length=2, may_be_none=True)
-    assert found.best[0].probability == 1.0 and found.null_probability == 0.0
+    answer = best_spans([large], max_answer_length=2, may_be_none=True)
+    assert answer.best[0].probability == 1.0 and answer.null_probability == 0.0

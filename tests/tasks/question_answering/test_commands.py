@@ -14,7 +14,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.inference.predict import Inference
 from keras_bert.training.finetune import finetune
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 KINDS = {
@@ -107,10 +107,10 @@ def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
     output, metrics, _ = run
     model = ["--model", str(output)]
     assert main(["evaluate", "--json", *model, "--data", given["dev"], "--show-errors", "2"]) == 0
-    found, expected = json.loads(capsys.readouterr().out), dict(metrics["dev"])
-    assert sum(one["examples"] for one in found.pop("calibration")) == 60
+    evaluation, expected = json.loads(capsys.readouterr().out), dict(metrics["dev"])
+    assert sum(one["examples"] for one in evaluation.pop("calibration")) == 60
     assert sum(one["examples"] for one in expected.pop("calibration")) == 60
-    assert found == pytest.approx(expected)
+    assert evaluation == pytest.approx(expected)
     context = "There is a GREEN cat, and so it goes: Rome!"
     flags = ["--question", "which Town?", "--context", context]
     assert main(["predict", *model, *flags]) == 0
@@ -135,13 +135,13 @@ def test_bad_files_are_sentences(given, tmp_path, capsys):
     question = {"id": "q", "question": "a"}
     paragraphs = [{"context": "b", "qas": [question]}]
     without.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
-    with says('without.json, article 1, ..., id q: no "answers"'):
+    with raises_input_error('without.json, article 1, ..., id q: no "answers"'):
         finetune(**{**flags, "train": without})
     question["answers"] = []
     without.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
-    with says("without.json has no question with an answer in its"):
+    with raises_input_error("without.json has no question with an answer in its"):
         finetune(**{**flags, "train": without})
-    with says("`max_length` must be at least 5. Received: 4."):
+    with raises_input_error("`max_length` must be at least 5. Received: 4."):
         finetune(**{**flags, "max_length": 4})
     command = [f"--{name}={value}" for name, value in flags.items()]
     assert main(["finetune", *command, "--wrong-offsets", "keep"]) == 2
@@ -185,14 +185,14 @@ def check_served(served, inference, questions):
     """Compares what the function of a signature says with what `predict` does."""
     expected = asked(inference, questions)
     texts = [tf.constant([pair[part] for pair in questions], tf.string) for part in (0, 1)]
-    found = {name: x.numpy() for name, x in served(question=texts[0], context=texts[1]).items()}
-    assert set(found) == {"answer", "start", "end", "score", "null_score"}
-    assert found["start"].shape == (len(questions),)
-    assert [text.decode() for text in found["answer"]] == [a["answer"] for a in expected]
+    outputs = {name: x.numpy() for name, x in served(question=texts[0], context=texts[1]).items()}
+    assert set(outputs) == {"answer", "start", "end", "score", "null_score"}
+    assert outputs["start"].shape == (len(questions),)
+    assert [text.decode() for text in outputs["answer"]] == [a["answer"] for a in expected]
     for name in ("start", "end"):
-        assert found[name].tolist() == [answer[name] for answer in expected]
+        assert outputs[name].tolist() == [answer[name] for answer in expected]
     for name in ("score", "null_score"):
-        np.testing.assert_allclose(found[name], [answer[name] for answer in expected], atol=2e-5)
+        np.testing.assert_allclose(outputs[name], [answer[name] for answer in expected], atol=2e-5)
     return expected
 
 
@@ -305,9 +305,9 @@ def test_the_threshold_is_tuned_unless_it_was_given(labelled):
 def test_version_1_is_told_by_its_questions(labelled):
     task, sequences, _ = labelled
     answers = [{"answer": "the Oslo", "score": 1.0, "null_score": 0.0}]
-    found = task.official_metrics(answers, sequences.examples[:1])
-    bins = found.pop("calibration")
-    assert found == {"exact": 1.0, "f1": 1.0, "total": 1, "examples": 1}
+    metrics = task.official_metrics(answers, sequences.examples[:1])
+    bins = metrics.pop("calibration")
+    assert metrics == {"exact": 1.0, "f1": 1.0, "total": 1, "examples": 1}
     assert bins[-1] == {"confidence": 1.0, "accuracy": 1.0, "examples": 1}
 
 

@@ -55,8 +55,8 @@ def test_a_row_is_the_question_and_a_token_and_the_tokens_are_the_context(tokeni
     sequences = made(tokenizer)
     special = tokenizer.vocabulary
     inputs = {
-        name: values.numpy()
-        for name, values in sequences.inputs(*sequences.take(tf.range(len(sequences)))).items()
+        name: tensor.numpy()
+        for name, tensor in sequences.inputs(*sequences.take(tf.range(len(sequences)))).items()
     }
     for number, example in enumerate(sequences.examples):
         question = tokenizer.tokenize([example.question])[0].numpy().tolist()[:10]
@@ -119,7 +119,7 @@ def test_batches_for_training_hold_inputs_labels_and_weights(tokenizer):
     inputs, labels, weights = sequences.batch(tf.constant([3, 0]))
     assert inputs["input_ids"].shape[0] == 2
     for some in (labels, weights):
-        assert {name: values.shape for name, values in some.items()} == {
+        assert {name: tensor.shape for name, tensor in some.items()} == {
             "start_logits": (2,),
             "end_logits": (2,),
         }

@@ -39,10 +39,10 @@ def test_the_loss_is_the_mean_of_both_over_the_tokens_of_a_row(tokenizer):
             hits.append(logits.argmax() == ANSWERS[name][row])
         losses[name], right[name] = np.mean(nats), np.mean(hits)
     task.compile_defaults("sgd", jit_compile=False)
-    found = task.evaluate(BATCH, ANSWERS, batch_size=4, return_dict=True, verbose=0)
-    assert found["loss"] == pytest.approx(sum(losses.values()) / 2, rel=1e-5)
+    logs = task.evaluate(BATCH, ANSWERS, batch_size=4, return_dict=True, verbose=0)
+    assert logs["loss"] == pytest.approx(sum(losses.values()) / 2, rel=1e-5)
     for name in NAMES:
-        assert found[f"{name}_accuracy"] == pytest.approx(right[name])
+        assert logs[f"{name}_accuracy"] == pytest.approx(right[name])
 
 
 def test_a_row_answers_the_same_however_far_it_is_padded(tokenizer):

@@ -67,8 +67,8 @@ def test_the_best_of_several_gold_answers_counts():
 def test_a_missing_prediction_is_wrong_in_version_1_and_left_out_in_version_2():
     golds = [["cat"], ["dog"]]
     assert metrics.squad_1(["cat", None], golds) == {"exact": 0.5, "f1": 0.5, "total": 2}
-    found = metrics.squad_2(["cat", None], golds)
-    assert {name: found[name] for name in ("exact", "f1", "total")} == {
+    scores = metrics.squad_2(["cat", None], golds)
+    assert {name: scores[name] for name in ("exact", "f1", "total")} == {
         "exact": 1.0,
         "f1": 1.0,
         "total": 1,
@@ -77,9 +77,9 @@ def test_a_missing_prediction_is_wrong_in_version_1_and_left_out_in_version_2():
 
 def test_the_best_threshold_by_hand():
     predictions, golds = ["cat", "cat", "dog", "dog"], [["cat"], [], ["dog"], []]
-    found = metrics.best_thresholds(predictions, golds, [-3.0, 5.0, -1.0, -2.0])
+    best = metrics.best_thresholds(predictions, golds, [-3.0, 5.0, -1.0, -2.0])
     # Two are right without an answer. Answering -3 gains one, -2 loses it, -1 gains it again.
-    assert found["best_f1"] == 0.75 and found["best_f1_thresh"] == -3.0
+    assert best["best_f1"] == 0.75 and best["best_f1_thresh"] == -3.0
     assert metrics.tuned_threshold(predictions, golds, [-3.0, 5.0, -1.0, -2.0]) == -2.5
 
 
@@ -91,21 +91,21 @@ def test_a_threshold_where_all_or_nothing_is_to_be_answered():
 
 def test_no_answer_that_is_predicted_costs_nothing_to_answer():
     golds = [[], ["cat"], []]
-    found = metrics.best_thresholds(["", "cat", "dog"], golds, [0.0, 1.0, 2.0])
-    assert found["best_exact"] == 1.0 and found["best_exact_thresh"] == 1.0
+    best = metrics.best_thresholds(["", "cat", "dog"], golds, [0.0, 1.0, 2.0])
+    assert best["best_exact"] == 1.0 and best["best_exact_thresh"] == 1.0
 
 
 def test_the_metrics_are_those_of_the_official_programs():
     for case in json.loads(REFERENCE.read_text(encoding="utf-8")):
         predictions, golds = case["predictions"], case["golds"]
         if case["version"] == 1:
-            found = metrics.squad_1(predictions, golds)
+            scores = metrics.squad_1(predictions, golds)
         else:
-            found = metrics.squad_2(predictions, golds)
+            scores = metrics.squad_2(predictions, golds)
             if "null_scores" in case:
-                found |= metrics.best_thresholds(predictions, golds, case["null_scores"])
+                scores |= metrics.best_thresholds(predictions, golds, case["null_scores"])
         fractions = {
             name: value / 100 if "thresh" not in name and "total" not in name else value
             for name, value in case["figures"].items()
         }
-        assert found == pytest.approx(fractions, rel=1e-13, abs=1e-13)
+        assert scores == pytest.approx(fractions, rel=1e-13, abs=1e-13)

@@ -93,16 +93,16 @@ def test_windows_logits_and_answers_are_theirs(both):
     inputs = sequences.inputs(*sequences.take(np.arange(len(sequences))))["input_ids"].numpy()
     several = 0
     for number, (example, answer) in enumerate(zip(questions, answers, strict=True)):
-        own = np.flatnonzero(sequences.example_of_sequence == number)
+        rows = np.flatnonzero(sequences.example_of_sequence == number)
         windows = list(their_windows(tokenizer, theirs, example))
-        assert len(windows) == len(own)
+        assert len(windows) == len(rows)
         several += len(windows) > 1
-        for row, (_, first, starts, ends, ids) in zip(own, windows, strict=True):
+        for row, (_, first, starts, ends, ids) in zip(rows, windows, strict=True):
             length = sequences.lengths[row]
             assert inputs[row, :length].tolist() == ids.tolist()
             assert sequences.windows.starts[row] == first
             np.testing.assert_allclose(outputs["start_logits"][row][:length], starts, atol=2e-5)
             np.testing.assert_allclose(outputs["end_logits"][row][:length], ends, atol=2e-5)
-        found = best_by_search(windows, int(sequences.token_starts[own[0]]))
-        assert found == (answer["start"], answer["end"])
+        best_span = best_by_search(windows, int(sequences.token_starts[rows[0]]))
+        assert best_span == (answer["start"], answer["end"])
     assert several > len(questions) // 2

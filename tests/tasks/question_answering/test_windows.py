@@ -61,8 +61,8 @@ def test_all_texts_together_have_the_windows_of_each_alone():
     assert windows.sequence.tolist() == sorted(windows.sequence.tolist())
     for number, (length, room) in enumerate(zip(lengths, rooms, strict=True)):
         of_text = windows.sequence == number
-        found = zip(windows.starts[of_text], windows.sizes[of_text], strict=True)
-        assert [(int(f), int(n)) for f, n in found] == one_text(length, room, 7)
+        pairs = zip(windows.starts[of_text], windows.sizes[of_text], strict=True)
+        assert [(int(f), int(n)) for f, n in pairs] == one_text(length, room, 7)
         covered = set()
         for first, size in one_text(length, room, 7):
             assert size <= room
@@ -81,8 +81,8 @@ def test_cores_are_googles_rule_for_every_token(cases):
         for number, length in enumerate(lengths):
             of_text = windows.sequence == number
             first, size, core_start, core_end = (
-                np.asarray(values)[of_text][:, None]
-                for values in (
+                np.asarray(column)[of_text][:, None]
+                for column in (
                     windows.starts,
                     windows.sizes,
                     windows.core_starts,

@@ -10,7 +10,7 @@ from keras_bert.tasks.tagging.metrics import arguments_of, role_metrics
 
 
 def measured(expected, predicted):
-    expected, predicted = ([tags.split() for tags in each] for each in (expected, predicted))
+    expected, predicted = ([tags.split() for tags in side] for side in (expected, predicted))
     scores = [[0.5] * len(tags) for tags in predicted]
     return role_metrics(expected, predicted, scores, scheme=BIO)
 
@@ -39,21 +39,21 @@ CASES = [
 
 @pytest.mark.parametrize("expected, predicted, counts", CASES)
 def test_by_hand(expected, predicted, counts):
-    correct, found, true = counts
+    correct, num_predicted, true = counts
     metrics = measured([expected], [predicted])
-    assert metrics["precision"] == (correct / found if found else 0)
+    assert metrics["precision"] == (correct / num_predicted if num_predicted else 0)
     assert metrics["recall"] == (correct / true if true else 0)
-    assert metrics["f1"] == (2 * correct / (found + true) if found + true else 0)
+    assert metrics["f1"] == (2 * correct / (num_predicted + true) if num_predicted + true else 0)
     assert metrics["arguments"] == true
-    assert metrics["perfect"] == (correct == found == true)
+    assert metrics["perfect"] == (correct == num_predicted == true)
     assert "V" not in metrics["labels"] and not any("C-" in role for role in metrics["labels"])
 
 
 def test_over_several_predicates():
     expected, predicted, counts = zip(*CASES, strict=True)
     metrics = measured(expected, predicted)
-    correct, found, true = (sum(each) for each in zip(*counts, strict=True))
-    assert metrics["f1"] == pytest.approx(2 * correct / (found + true))
+    correct, num_predicted, true = (sum(column) for column in zip(*counts, strict=True))
+    assert metrics["f1"] == pytest.approx(2 * correct / (num_predicted + true))
     assert metrics["examples"] == len(CASES)
     assert metrics["labels"]["A1"]["examples"] == 8
     assert metrics["labels"]["R-A1"]["recall"] == 0
@@ -68,7 +68,7 @@ def column_arguments(tags):
     for start, end, kind in spans_of(tags):
         cells[start] = f"({kind}{cells[start]}"
         cells[end - 1] += ")"
-    found, roles, opened = {}, {}, None
+    arguments, roles, opened = {}, {}, None
     for word, cell in enumerate(cells):
         if begins := re.match(r"\((.+)\*", cell):
             opened = word, begins[1]
@@ -83,9 +83,9 @@ def column_arguments(tags):
                 earlier[2].append(part)
                 role = role[2:]
             first, name, parts = roles[role]
-            found = {key: value for key, value in found.items() if value[1] is not parts}
-            found[first, word] = name, parts
-    return found
+            arguments = {key: value for key, value in arguments.items() if value[1] is not parts}
+            arguments[first, word] = name, parts
+    return arguments
 
 
 def test_random_tags_are_counted_alike():
@@ -100,11 +100,11 @@ def test_random_tags_are_counted_alike():
         expected.append(" ".join(tags))
         predicted.append(" ".join(changed))
     counts = np.zeros(3, int)
-    for true, found in zip(expected, predicted, strict=True):
-        both = [column_arguments(each.split()) for each in (true, found)]
+    for true, predicted_tags in zip(expected, predicted, strict=True):
+        both = [column_arguments(side.split()) for side in (true, predicted_tags)]
         theirs, ours = (
-            {(*place, role, *parts) for place, (role, parts) in each.items() if role != "V"}
-            for each in both
+            {(*place, role, *parts) for place, (role, parts) in arguments.items() if role != "V"}
+            for arguments in both
         )
         counts += len(theirs & ours), len(ours), len(theirs)
     metrics = measured(expected, predicted)

@@ -91,11 +91,11 @@ def test_predict_gives_the_arguments_with_their_places(run, tmp_path, capsys):
     assert main(["predict", "--model", str(run), "--data", str(asked)]) == 0
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert first["predicate"] == {"start": 10, "end": 14, "words": [2, 3], "text": "said"}
-    found = [
+    arguments = [
         [(argument["label"], argument["text"]) for argument in answer["arguments"]]
         for answer in (first, second)
     ]
-    assert found == [
+    assert arguments == [
         [("A0", "Éva"), ("A1", "that max said snow")],
         [("A0", "max"), ("A1", "snow")],
     ]
@@ -115,17 +115,17 @@ def test_an_export_answers_as_predict_does_in_texts_of_any_length(run, tmp_path)
     expected = list(kb.predict(model=run, data=examples))
     version = kb.export(model=run, output=tmp_path / "served")
     serve = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = serve(
+    outputs = serve(
         text=tf.constant([text for text, _ in places]),
         predicate_start=tf.constant([start for _, start in places]),
         predicate_end=tf.constant([start + 1 for _, start in places]),  # widened to whole words
     )
     for number, answer in enumerate(expected):
-        length = int(found["lengths"][number])
+        length = int(outputs["lengths"][number])
         assert length == len(answer["words"])
-        tags = [tag.decode() for tag in found["tags"][number].numpy()[:length]]
+        tags = [tag.decode() for tag in outputs["tags"][number].numpy()[:length]]
         assert tags == answer["tags"]
-        np.testing.assert_allclose(found["scores"][number][:length], answer["scores"], atol=1e-5)
+        np.testing.assert_allclose(outputs["scores"][number][:length], answer["scores"], atol=1e-5)
     with pytest.raises(tf.errors.InvalidArgumentError, match="A span must hold a word"):
         serve(text=["a  b"], predicate_start=[1], predicate_end=[2])
 

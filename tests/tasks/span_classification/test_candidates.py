@@ -19,7 +19,7 @@ RNG = np.random.default_rng(4)
 
 def test_the_spans_above_a_threshold_are_those_of_a_loop():
     logits = RNG.normal(size=(9, 4, 3), scale=2).astype("float32")  # two words are padding
-    found = spans_above(0.4, logits, num_words=7, starts=(2, 6))
+    spans = spans_above(0.4, logits, num_words=7, starts=(2, 6))
     expected = []
     for first in range(2, 6):
         for last in range(first, min(first + 4, 7)):
@@ -27,7 +27,7 @@ def test_the_spans_above_a_threshold_are_those_of_a_loop():
             p /= p.sum()
             if max(p[1], p[2]) > 0.4:
                 expected.append((first, last, int(p[2] > p[1]), pytest.approx(max(p[1], p[2]))))
-    assert [tuple(span) for span in found] == expected and 3 < len(found) < 16
+    assert [tuple(span) for span in spans] == expected and 3 < len(spans) < 16
 
 
 def test_without_overlaps_the_most_probable_stay():
@@ -43,8 +43,8 @@ def test_the_graph_keeps_the_same_spans_of_as_likely_ones():
     spans = sorted(
         {(first := int(RNG.integers(0, 400)), first + int(RNG.integers(0, 4))) for _ in range(1000)}
     )
-    found = [Found(*span, 0, float(RNG.choice([0.5, 0.7]))) for span in spans]
-    assert kept_in_a_graph(found) == sorted(without_overlaps(found))
+    candidates = [Found(*span, 0, float(RNG.choice([0.5, 0.7]))) for span in spans]
+    assert kept_in_a_graph(candidates) == sorted(without_overlaps(candidates))
 
 
 @pytest.mark.parametrize("width", [2, 3, 5, 8, 12])
@@ -61,29 +61,29 @@ def test_spans_that_are_all_as_likely_are_resolved_in_few_rounds(width):
     assert rounds <= 2 * width + 10
 
 
-def beside(values, width, of_two, nothing):
+def beside(array, width, of_two, nothing):
     """(N,): of each place and all that are less than `width` from it."""
-    padded = np.pad(values, width - 1, constant_values=nothing)
+    padded = np.pad(array, width - 1, constant_values=nothing)
     return of_two.reduce(np.lib.stride_tricks.sliding_window_view(padded, 2 * width - 1), axis=1)
 
 
 def test_the_graph_settles_spans_of_one_word_again_and_again():
-    found = [Found(n, n + width, 0, 0.5) for n in range(20_000) for width in range(4)]
-    assert kept_in_a_graph(found) == [Found(n, n, 0, 0.5) for n in range(20_000)]
-    found = [Found(n, n + 3, 0, 0.5) for n in range(20_000)]
-    assert kept_in_a_graph(found) == sorted(without_overlaps(found))
+    candidates = [Found(n, n + width, 0, 0.5) for n in range(20_000) for width in range(4)]
+    assert kept_in_a_graph(candidates) == [Found(n, n, 0, 0.5) for n in range(20_000)]
+    candidates = [Found(n, n + 3, 0, 0.5) for n in range(20_000)]
+    assert kept_in_a_graph(candidates) == sorted(without_overlaps(candidates))
 
 
-def kept_in_a_graph(found):
-    first, last, _, scores = (np.array(values) for values in zip(*found, strict=True))
-    kept = tf.function(_without_overlaps)(
+def kept_in_a_graph(candidates):
+    first, last, _, scores = (np.array(column) for column in zip(*candidates, strict=True))
+    is_kept = tf.function(_without_overlaps)(
         tf.constant(first, tf.int32),
         tf.constant(last, tf.int32),
         tf.constant(scores, tf.float32),
         tie_break(tf.constant(first, tf.int64)),
         words=int(last.max()) + 1,
     )
-    return [span for span, stays in zip(found, kept.numpy(), strict=True) if stays]
+    return [span for span, stays in zip(candidates, is_kept.numpy(), strict=True) if stays]
 
 
 def test_a_threshold_may_come_before_or_after_overlaps_are_resolved():
@@ -114,11 +114,11 @@ def test_the_best_threshold_is_that_of_a_search(metric, beta):
         correct = RNG.random(count) < scores
         expected = int(correct.sum()) + RNG.integers(0, 3)
         chosen = best_threshold(scores, correct, expected=expected, metric=metric)
-        found, *others = (
+        best, *others = (
             f_measure(threshold, scores, correct, expected=expected, beta=beta)
             for threshold in (chosen, LEAST_THRESHOLD, *(np.unique(scores) + 1e-6))
         )
-        assert found == pytest.approx(max(others))
+        assert best == pytest.approx(max(others))
         assert LEAST_THRESHOLD <= chosen <= 1 and chosen not in scores
 
 

@@ -20,11 +20,11 @@ def random_spans(count):
 
 def test_nested_spans_are_counted_as_by_a_loop():
     expected = [random_spans(RNG.integers(0, 9)) for _ in range(30)]
-    found = [random_spans(RNG.integers(0, 9)) | set(list(spans)[:2]) for spans in expected]
-    measures = span_metrics(expected, found, labels=LABELS)
+    predicted = [random_spans(RNG.integers(0, 9)) | set(list(spans)[:2]) for spans in expected]
+    measures = span_metrics(expected, predicted, labels=LABELS)
     for label, measured in [(None, measures), *measures["labels"].items()]:
         right = wrong = missed = 0
-        for wanted, given in zip(expected, found, strict=True):
+        for wanted, given in zip(expected, predicted, strict=True):
             for span in given:
                 if label in (None, span[2]):
                     right, wrong = (right + 1, wrong) if span in wanted else (right, wrong + 1)
@@ -34,8 +34,10 @@ def test_nested_spans_are_counted_as_by_a_loop():
         assert measured["recall"] == pytest.approx(recall)
         assert measured["f1"] == pytest.approx(2 * precision * recall / (precision + recall))
     assert measures["spans"] == sum(map(len, expected))
-    assert measures["found"] == sum(map(len, found))
-    unlabelled = [[{(*span[:2], "x") for span in spans} for spans in s] for s in (expected, found)]
+    assert measures["found"] == sum(map(len, predicted))
+    unlabelled = [
+        [{(*span[:2], "x") for span in spans} for spans in s] for s in (expected, predicted)
+    ]
     identified = span_metrics(*unlabelled, labels=["x"])
     for name in ("precision", "recall", "f1"):
         assert measures[f"identification_{name}"] == identified[name] > measures[name]
@@ -43,8 +45,8 @@ def test_nested_spans_are_counted_as_by_a_loop():
 
 def test_spans_of_the_same_words_are_taken_for_each_other_and_the_others_for_none():
     expected = [{(0, 0, "LOC"), (0, 2, "ORG"), (4, 4, "PER")}, {(1, 1, "LOC"), (1, 1, "ORG")}]
-    found = [{(0, 0, "LOC"), (0, 2, "PER"), (0, 1, "ORG")}, {(1, 1, "ORG")}]
-    measures = span_metrics(expected, found, labels=LABELS)
+    predicted = [{(0, 0, "LOC"), (0, 2, "PER"), (0, 1, "ORG")}, {(1, 1, "ORG")}]
+    measures = span_metrics(expected, predicted, labels=LABELS)
     assert measures["confusion_labels"] == [*LABELS, "no span"]
     assert measures["confusion"] == [[1, 0, 0, 1], [0, 1, 1, 0], [0, 0, 0, 1], [0, 1, 0, 0]]
     many = [random_spans(8) for _ in range(30)], [random_spans(8) for _ in range(30)]
@@ -75,18 +77,18 @@ def flat_spans(length):
 def test_flat_spans_are_counted_as_seqeval_counts_them():
     lengths = RNG.integers(1, 12, 40)
     expected = [flat_spans(length) for length in lengths]
-    found = [
+    predicted = [
         spans if RNG.random() < 0.5 else flat_spans(length)
         for spans, length in zip(expected, lengths, strict=True)
     ]
     tags = [
         [tags_of(spans, length) for spans, length in zip(side, lengths, strict=True)]
-        for side in (expected, found)
+        for side in (expected, predicted)
     ]
     theirs = classification_report(
         *tags, mode="strict", scheme=IOB2, output_dict=True, zero_division=0
     )
-    ours = span_metrics(expected, found, labels=LABELS)
+    ours = span_metrics(expected, predicted, labels=LABELS)
     for label in LABELS:
         for name, their_name in (("precision",) * 2, ("recall",) * 2, ("f1", "f1-score")):
             assert ours["labels"][label][name] == pytest.approx(theirs[label][their_name])
@@ -96,10 +98,10 @@ def test_flat_spans_are_counted_as_seqeval_counts_them():
 
 
 def test_nothing_expected_and_nothing_found_is_zero_everywhere():
-    for expected, found in (([set()], [set()]), ([{(0, 0, "LOC")}], [set()]), ([], [])):
-        measures = span_metrics(expected, found, labels=LABELS)
+    for expected, predicted in (([set()], [set()]), ([{(0, 0, "LOC")}], [set()]), ([], [])):
+        measures = span_metrics(expected, predicted, labels=LABELS)
         assert measures["f1"] == measures["macro_f1"] == measures["identification_f1"] == 0.0
-        swapped = span_metrics(found, expected, labels=LABELS)
+        swapped = span_metrics(predicted, expected, labels=LABELS)
         assert swapped["f1"] == swapped["precision"] == 0.0
 
 

@@ -12,7 +12,7 @@ from keras_bert.cli.main import main
 from keras_bert.heads.spans import REPRESENTATIONS
 from keras_bert.inference.predict import predict
 from keras_bert.training.finetune import finetune
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import write
 
@@ -125,12 +125,14 @@ def test_what_is_served_is_what_predict_answers(trained):
     served = task.signatures()["serving_default"].function
     text = tf.constant([text["text"] for text in texts])
     positions = {"head_start": [15, 9], "head_end": [26, 12], "tail_start": [49, 0]}
-    positions = {name: tf.constant(values) for name, values in positions.items()}
-    found = served(text, **positions, tail_end=tf.constant([57, 4]))
-    assert [label.decode() for label in found["label"].numpy()] == [a["label"] for a in predictions]
-    np.testing.assert_allclose(found["score"], [a["score"] for a in predictions], atol=1e-5)
+    positions = {name: tf.constant(numbers) for name, numbers in positions.items()}
+    outputs = served(text, **positions, tail_end=tf.constant([57, 4]))
+    assert [label.decode() for label in outputs["label"].numpy()] == [
+        a["label"] for a in predictions
+    ]
+    np.testing.assert_allclose(outputs["score"], [a["score"] for a in predictions], atol=1e-5)
     probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
-    np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
+    np.testing.assert_allclose(outputs["probabilities"], probabilities, atol=1e-5)
     with pytest.raises(tf.errors.InvalidArgumentError, match="must hold a word"):
         served(text, **positions, tail_end=tf.constant([49, 4]))
     # Too far apart for a row: no prediction, and the others' are as before.
@@ -138,10 +140,10 @@ def test_what_is_served_is_what_predict_answers(trained):
     none, other = predict(model=task, data=[far, texts[1]])
     assert (none["label"], none["score"], {*none["probabilities"].values()}) == (None, 0.0, {0.0})
     assert other["label"] == predictions[1]["label"]
-    found = served(text, **positions, tail_end=tf.constant([80, 4]))
-    assert [label.decode() for label in found["label"].numpy()] == ["", predictions[1]["label"]]
-    np.testing.assert_allclose(found["score"], [0.0, predictions[1]["score"]], atol=1e-5)
-    assert not found["probabilities"][0].numpy().any()
+    outputs = served(text, **positions, tail_end=tf.constant([80, 4]))
+    assert [label.decode() for label in outputs["label"].numpy()] == ["", predictions[1]["label"]]
+    np.testing.assert_allclose(outputs["score"], [0.0, predictions[1]["score"]], atol=1e-5)
+    assert not outputs["probabilities"][0].numpy().any()
 
 
 def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
@@ -164,9 +166,9 @@ def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
     assert load_task(tmp_path / "model").settings.aggregation == "last"
     # A folder from before there was a choice was trained on means.
     path = tmp_path / "model" / "config.json"
-    values = json.loads(path.read_text())
-    del values["keras_bert"]["aggregation"]
-    path.write_text(json.dumps(values))
+    config = json.loads(path.read_text())
+    del config["keras_bert"]["aggregation"]
+    path.write_text(json.dumps(config))
     assert load_task(tmp_path / "model").settings.aggregation == "mean"
 
 
@@ -218,7 +220,7 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
     assert any(line.startswith(f"Note: 2 training examples left out: {reason}") for line in told)
     assert any(line.startswith(f"Note: 1 dev example counted as wrong: {reason}") for line in told)
     train = write(tmp_path / "far.jsonl", [{**far[0], "label": "home_of"}, *far])
-    with says("No training example can be used: head and tail are too"):
+    with raises_input_error("No training example can be used: head and tail are too"):
         finetune(train=train, output=tmp_path / "other", **settings)
 
 
@@ -244,7 +246,7 @@ def test_the_null_label_is_told_by_its_name_or_given():
     assert make().settings.null_label == "NA"
     assert make(labels=["x", "y"]).settings.null_label is None
     assert make(null_label="x").settings.null_label == "x"
-    with says("`null_label` must be one of the labels"):
+    with raises_input_error("`null_label` must be one of the labels"):
         make(null_label="z")
 
 
@@ -252,10 +254,10 @@ def test_pairs_that_cannot_be_used_are_named():
     task = make()
     far = {"text": TEXT, "head": [0, 2], "tail": [77, 80], "label": "x"}
     cut = {"text": TEXT, "head": [0, 2], "tail": [16, 26], "label": "x"}
-    with says('"he old Ada", begins inside the word "the"'):
+    with raises_input_error('"he old Ada", begins inside the word "the"'):
         task.features(list(task.read([cut])))
     pairs = list(task.read([{**far, "label": "z"}]))
-    with says('unknown label "z"'):
+    with raises_input_error('unknown label "z"'):
         task.official_metrics([], pairs)
-    with says("the given pairs has only one label"):
+    with raises_input_error("the given pairs has only one label"):
         RelationClassifier.infer_arguments(list(task.read([far, far])))

@@ -86,12 +86,14 @@ def test_the_folder_keeps_settings_and_weights(run, tmp_path):
     folder = run[0] / "model"
     task = load_task(folder)
     assert isinstance(task, SpanClassifier) and task.labels == ("FAC", "LOC", "ORG")
-    kept = json.loads((folder / "config.json").read_text())
-    assert kept["architectures"] == ["BertModel"] and kept["keras_bert"]["max_span_length"] == 5
+    config = json.loads((folder / "config.json").read_text())
+    assert config["architectures"] == ["BertModel"] and config["keras_bert"]["max_span_length"] == 5
     threshold = task.settings.threshold
-    assert 0.05 <= threshold < 1 and threshold == kept["keras_bert"]["threshold"]
-    own = {name for name in load_file(folder / "model.safetensors") if "keras_bert." in name}
-    assert own == {
+    assert 0.05 <= threshold < 1 and threshold == config["keras_bert"]["threshold"]
+    head_tensors = {
+        name for name in load_file(folder / "model.safetensors") if "keras_bert." in name
+    }
+    assert head_tensors == {
         f"keras_bert.{name}"
         for name in (
             *(f"spans.{part}.kernel" for part in ("first", "last", "inside")),
@@ -111,9 +113,9 @@ def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
     output, metrics, _ = run
     model = ["--model", str(output)]
     assert main(["evaluate", "--json", *model, "--data", given["dev"]]) == 0
-    found, expected = json.loads(capsys.readouterr().out), dict(metrics["dev"])
-    bins = [sum(one["examples"] for one in f.pop("calibration")) for f in (found, expected)]
-    assert bins == [expected["found"]] * 2 and found == expected
+    evaluation, expected = json.loads(capsys.readouterr().out), dict(metrics["dev"])
+    bins = [sum(one["examples"] for one in f.pop("calibration")) for f in (evaluation, expected)]
+    assert bins == [expected["found"]] * 2 and evaluation == expected
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"words": ["in", "rome"], "spans": [[0, 2, "FAC"]]}\n')
     assert main(["evaluate", "--json", *model, "--data", str(wrong), "--show-errors", "3"]) == 0
@@ -124,18 +126,18 @@ def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
     assert [span["start"] for span in prediction["spans"]] == [15, 15, 23, 43]
 
 
-def check_served(found, predictions):
+def check_served(outputs, predictions):
     most = max(len(prediction["spans"]) for prediction in predictions)
-    assert found["labels"].shape == found["starts"].shape == (len(predictions), most)
+    assert outputs["labels"].shape == outputs["starts"].shape == (len(predictions), most)
     for row, prediction in enumerate(predictions):
         spans, padding = prediction["spans"], [0] * (most - len(prediction["spans"]))
-        assert found["lengths"][row] == len(spans)
+        assert outputs["lengths"][row] == len(spans)
         for ours, theirs in (("starts", "start"), ("ends", "end")):
-            assert found[ours][row].numpy().tolist() == [s[theirs] for s in spans] + padding
-        labels = [label.decode() for label in found["labels"][row].numpy()]
+            assert outputs[ours][row].numpy().tolist() == [s[theirs] for s in spans] + padding
+        labels = [label.decode() for label in outputs["labels"][row].numpy()]
         assert labels == [s["label"] for s in spans] + [""] * len(padding)
         scores = [s["score"] for s in spans] + padding
-        np.testing.assert_allclose(found["scores"][row], scores, atol=1e-5)
+        np.testing.assert_allclose(outputs["scores"][row], scores, atol=1e-5)
 
 
 @pytest.mark.usefixtures("eager")
@@ -205,8 +207,8 @@ def test_the_loss_is_the_mean_over_every_span_once(representation):
     assert counted == every == weights["logits"].numpy().sum() == sequences.weight_totals["logits"]
     assert labels["logits"].numpy().astype(bool).sum() == 5  # the one of four words is too long
     loss = task.default_losses()["logits"]
-    found = loss(labels["logits"], logits, sample_weight=weights["logits"])
-    assert float(found) == pytest.approx(total / counted, rel=1e-5)
+    mean_loss = loss(labels["logits"], logits, sample_weight=weights["logits"])
+    assert float(mean_loss) == pytest.approx(total / counted, rel=1e-5)
 
 
 def test_identification_leaves_labels_out():
@@ -229,16 +231,16 @@ def test_a_given_threshold_stays_and_another_is_tuned():
     for word, label, probability in ((0, 1, 0.9), (1, 1, 0.6), (2, 2, 0.3)):
         logits[0, word, 0] = np.log([0.98 - probability, 0.02, 0.02])
         logits[0, word, 0, label] = np.log(probability)
-    chosen, found = [], []
+    chosen, span_counts = [], []
     for threshold_metric, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
         task = make(threshold_metric=threshold_metric, threshold=threshold)
         sequences = task.features(list(task.read(given)), labelled=True)
-        found.append(len(task.decode({"logits": logits}, sequences)[0]["spans"]))
+        span_counts.append(len(task.decode({"logits": logits}, sequences)[0]["spans"]))
         task.tune_threshold({"logits": logits * 0}, sequences)  # an earlier epoch, say
         task.tune_threshold({"logits": logits}, sequences)
         chosen.append(task.settings.threshold)
-        found.append(len(task.decode({"logits": logits}, sequences)[0]["spans"]))
-    assert found == [2, 3, 2, 1, 1, 1]  # above a half, before anything is tuned
+        span_counts.append(len(task.decode({"logits": logits}, sequences)[0]["spans"]))
+    assert span_counts == [2, 3, 2, 1, 1, 1]  # above a half, before anything is tuned
     # Half way from 0.3 to the least that is tried; between the first and the wrong one; as given.
     assert chosen == pytest.approx([0.175, 0.75, 0.7])
 

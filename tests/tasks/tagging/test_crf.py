@@ -54,16 +54,16 @@ def scores(crf, emissions):
 def test_likelihood_viterbi_and_marginals_by_brute_force(scheme):
     crf = make(scheme)
     labels = RNG.integers(0, COUNT, IS_WORD.shape)
-    found = np.asarray(crf.log_likelihoods(EMISSIONS, labels, IS_WORD))
+    log_likelihoods = np.asarray(crf.log_likelihoods(EMISSIONS, labels, IS_WORD))
     best, distribution = map(np.asarray, crf.decode(EMISSIONS, IS_WORD))
     assert not best[~IS_WORD].any() and not distribution[~IS_WORD].any()
-    assert found[0] == 0  # no word, no doubt
+    assert log_likelihoods[0] == 0  # no word, no doubt
     for row in range(1, len(IS_WORD)):
         emissions = EMISSIONS[row][IS_WORD[row]].astype("float64")
         sequences, every = scores(crf, emissions)
         partition = np.logaddexp.reduce(every)
         chosen = sequences.index(tuple(labels[row][IS_WORD[row]]))
-        assert found[row] == pytest.approx(every[chosen] - partition, rel=1e-5, abs=1e-4)
+        assert log_likelihoods[row] == pytest.approx(every[chosen] - partition, rel=1e-5, abs=1e-4)
         winner = sequences[every.argmax()]
         assert tuple(best[row][IS_WORD[row]]) == winner
         probabilities = np.exp(every - partition)
@@ -81,8 +81,8 @@ def test_decoding_outside_of_a_graph_is_the_same():
         crf = make(scheme)
         for emissions in (EMISSIONS[:4], 40 * EMISSIONS[1:5]):
             labels, distribution = map(np.asarray, crf.decode(emissions, is_word))
-            found, sure = most_probable(emissions, is_word, potentials(crf))
-            np.testing.assert_array_equal(found[is_word], labels[is_word])
+            best_labels, sure = most_probable(emissions, is_word, potentials(crf))
+            np.testing.assert_array_equal(best_labels[is_word], labels[is_word])
             np.testing.assert_allclose(sure[is_word], distribution[is_word], atol=1e-5)
 
 

@@ -44,11 +44,11 @@ def test_the_loss_is_the_mean_over_the_tokens_that_count(tokenizer):
     assert 0 < weights.sum() < MASK.sum()
     right = logits.argmax(-1) == IDS % 3
     task.compile_defaults("sgd", jit_compile=False)
-    found = task.evaluate(
+    logs = task.evaluate(
         BATCH, TAGS, sample_weight=WEIGHTS, batch_size=4, return_dict=True, verbose=0
     )
-    assert found["loss"] == pytest.approx((nats * weights).sum() / weights.sum(), rel=1e-5)
-    assert found["accuracy"] == pytest.approx((right * weights).sum() / weights.sum(), rel=1e-5)
+    assert logs["loss"] == pytest.approx((nats * weights).sum() / weights.sum(), rel=1e-5)
+    assert logs["accuracy"] == pytest.approx((right * weights).sum() / weights.sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("crf", [False, True])
@@ -87,9 +87,9 @@ def test_learns_and_tokens_without_a_label_do_not_matter(mixed, tokenizer):
     task.compile_defaults(keras.optimizers.Adam(0.01), jit_compile=False)
     batches = tf.data.Dataset.from_tensors((BATCH, tags, WEIGHTS)).repeat(40)
     task.fit(batches, shuffle=False, verbose=0)
-    found = np.asarray(task(BATCH)["logits"]).argmax(-1)
+    predicted = np.asarray(task(BATCH)["logits"]).argmax(-1)
     counts = WEIGHTS["logits"] == 1
-    np.testing.assert_array_equal(found[counts], IDS[counts] % 3)
+    np.testing.assert_array_equal(predicted[counts], IDS[counts] % 3)
 
 
 def test_dropout_is_the_configs_unless_it_is_given(tokenizer):
@@ -127,14 +127,14 @@ def test_a_frozen_encoder_feeds_the_lstm_and_the_transitions(tokenizer):
     )
     features, head = freeze(task)
     read = {**features(BATCH), "input_mask": keras.ops.convert_to_tensor(MASK)}
-    found = head(read)["logits"]
-    np.testing.assert_allclose(found, task(BATCH)["logits"], atol=1e-6)
+    logits = head(read)["logits"]
+    np.testing.assert_allclose(logits, task(BATCH)["logits"], atol=1e-6)
     trained = {weight.path.split("/")[0] for weight in head.trainable_weights}
     assert trained == {"bilstm", "classifier", "crf", "scalar_mix"}
     # What follows a row is nothing to the tokens in it.
     padding = {**BATCH, "input_ids": np.where(MASK, IDS, 7)}
     again = np.asarray(task(padding)["logits"])
-    np.testing.assert_allclose(again[MASK > 0], np.asarray(found)[MASK > 0], atol=1e-6)
+    np.testing.assert_allclose(again[MASK > 0], np.asarray(logits)[MASK > 0], atol=1e-6)
 
 
 def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp_path):

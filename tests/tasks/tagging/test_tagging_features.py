@@ -15,7 +15,7 @@ from keras_bert.tasks.tagging.crf import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_predictions, word_distributions
 from keras_bert.tasks.tagging.features import TaggedSequences, split_sentences, with_context
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_tokenizer
 
 LABELS = labels_of(["X"], "bio")  # O, B-X, I-X
@@ -28,13 +28,13 @@ def tokenizer():
 
 def sentences(*texts, documents=None):
     """A capital begins a chunk, an i continues it."""
-    found = []
+    tagged = []
     for number, text in enumerate(texts):
         words = tuple(text.split())
         tags = tuple("B-X" if w[0].isupper() else {"i": "I-X"}.get(w, "O") for w in words)
         document = documents[number] if documents else 0
-        found.append(TaggedWords(number, words, tags, document=document))
-    return found
+        tagged.append(TaggedWords(number, words, tags, document=document))
+    return tagged
 
 
 def examples_of(examples, tokenizer, **options):
@@ -47,11 +47,11 @@ def examples_of(examples, tokenizer, **options):
 def test_every_position_is_predicted_once_and_where_it_has_most_context():
     lengths = np.arange(60, dtype=np.int32)
     for size in (1, 2, 3, 7, 8, 20):
-        found = [
+        fields = [
             part.numpy() for part in windows(tf.constant(lengths), size, stride=max(1, size // 2))
         ]
         for length in lengths:
-            sequence, starts, sizes, firsts, lasts = (x[found[0] == length] for x in found)
+            sequence, starts, sizes, firsts, lasts = (x[fields[0] == length] for x in fields)
             cores = np.concatenate([np.arange(a, b) for a, b in zip(firsts, lasts, strict=True)])
             assert cores.tolist() == list(range(length))
             assert set(sizes) == {min(size, length)}
@@ -79,8 +79,8 @@ def test_words_keep_their_tokens_and_one_without_any_is_unknown(tokenizer):
     ]
     assert first.sizes.tolist() == [1, 3, 1, 3] and first.text == "the abc \u200b a-b"
     for sentence in (first, second, third):
-        found = [sentence.text[a:b] for a, b in zip(sentence.starts, sentence.ends, strict=True)]
-        assert found == sentence.words
+        words = [sentence.text[a:b] for a, b in zip(sentence.starts, sentence.ends, strict=True)]
+        assert words == sentence.words
     assert second.words == ["Thé", "a", "-", "bc", "!"] and second.sizes.tolist() == [1, 1, 1, 2, 1]
     assert third.words == ["q", "r"] and third.starts == [1, 4]
     assert fourth.words == [] and fourth.ids.shape == (0,)
@@ -164,17 +164,17 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
             inputs, labels, weights = sequences.batch(tf.range(len(sequences)))
             emissions = by_token[inputs["input_ids"].numpy()]
             is_word = weights["logits"].numpy() > 0
-            found = np.asarray(crf.log_likelihoods(emissions, labels["logits"], is_word))
+            log_probs = np.asarray(crf.log_likelihoods(emissions, labels["logits"], is_word))
             covered = 0
             for row in np.flatnonzero(sequences.example_of_sequence == 1):
-                own = np.arange(covered, covered + is_word[row].sum())
-                covered += len(own)
-                others = np.delete(np.arange(len(words)), own)
+                positions = np.arange(covered, covered + is_word[row].sum())
+                covered += len(positions)
+                others = np.delete(np.arange(len(words)), positions)
                 alike = (every[:, others] == gold[others]).all(axis=1)
                 expected = right - np.logaddexp.reduce(scores[alike])
-                assert found[row] == pytest.approx(expected, rel=1e-4, abs=1e-4), (length, row)
+                assert log_probs[row] == pytest.approx(expected, rel=1e-4, abs=1e-4), (length, row)
             assert covered == len(words)
-    assert found[sequences.example_of_sequence == 1].sum() == pytest.approx(
+    assert log_probs[sequences.example_of_sequence == 1].sum() == pytest.approx(
         right - np.logaddexp.reduce(scores), rel=1e-4
     )  # of one row: the whole chain
     empty = examples_of(sentences(""), tokenizer, crf=True)
@@ -206,8 +206,8 @@ def test_predictions_for_tokens_become_those_of_words(tokenizer):
         ("mean", tokens.mean(0)),
         ("product", product),
     ):
-        found = word_distributions(np.log(tokens), np.array([3]), aggregation=combine)
-        np.testing.assert_allclose(found, [expected])
+        distributions = word_distributions(np.log(tokens), np.array([3]), aggregation=combine)
+        np.testing.assert_allclose(distributions, [expected])
 
 
 def test_entities_are_those_of_the_original_text(tokenizer):
@@ -239,7 +239,7 @@ def test_invalid_tags_are_reported_and_read_as_conlleval_does():
     (note,) = Tagger.notes(list(Tagger.read(data)))
     assert note.startswith("the given sentences: 2 tags invalid in the scheme bio")
     assert 'line 2 (I-X at "e")' in note
-    with says('Sentence 2 ... I-X of "e" is invalid there'):
+    with raises_input_error('Sentence 2 ... I-X of "e" is invalid there'):
         list(Tagger.read(data, invalid_tags="error"))
     assert Tagger.notes(list(Tagger.read(data[:1]))) == []
 
@@ -264,15 +264,15 @@ def test_tags_become_those_of_the_scheme_that_is_asked_for():
     assert made["labels"] == ["O", "B-X", "I-X", "E-X", "S-X"]
     dev = Tagger.read(given(("d", "B-X")), inferred_arguments=made)
     assert list(dev)[0].tags == ("S-X",)
-    with says("do not name chunks"):
+    with raises_input_error("do not name chunks"):
         list(Tagger.read(given(("a", "NOUN")), scheme="bio"))
-    with says("The model's tags have the scheme bioes; `scheme`"):
+    with raises_input_error("The model's tags have the scheme bioes; `scheme`"):
         Tagger.read(iob1, inferred_arguments=made, scheme="bio")
     assert Tagger.infer_arguments(list(Tagger.read(given(("a b", "VERB NOUN")))))["labels"] == [
         "NOUN",
         "VERB",
     ]
-    with says("has only one tag"):
+    with raises_input_error("has only one tag"):
         Tagger.infer_arguments(list(Tagger.read(given(("a b", "VERB VERB")))))
 
 
@@ -314,11 +314,11 @@ def test_tags_that_are_not_needed_may_be_any():
 def test_a_tag_that_was_never_seen_is_rejected_or_counted():
     made = {"labels": LABELS}
     data = given(("a b", "O B-X"), ("c", "B-NEW"))
-    with says('Sentence 2 ... does not have the tag "B-NEW"'):
+    with raises_input_error('Sentence 2 ... does not have the tag "B-NEW"'):
         list(Tagger.read(data, inferred_arguments=made, unknown_labels="error"))
-    kept = list(Tagger.read(data, inferred_arguments=made))
-    assert kept[1].tags == ("B-NEW",)
-    with says('does not have the tag "NOUN"'):
+    examples = list(Tagger.read(data, inferred_arguments=made))
+    assert examples[1].tags == ("B-NEW",)
+    with raises_input_error('does not have the tag "NOUN"'):
         list(Tagger.read(given(("a", "NOUN")), inferred_arguments=made))
     assert isinstance(Tagger.read(data), CheckedSentences)
 

@@ -40,8 +40,8 @@ def corpora(scheme):
     ]
 
 
-def scores(found):
-    return [[0.75] * len(tags) for tags in found]
+def scores(predicted):
+    return [[0.75] * len(tags) for tags in predicted]
 
 
 def metrics(report):
@@ -51,24 +51,24 @@ def metrics(report):
 
 @pytest.mark.parametrize(("scheme", "reference"), [("bio", IOB2), ("bioes", IOBES)])
 def test_chunks_are_counted_as_seqeval_counts_them(scheme, reference):
-    for expected, found in corpora(scheme):
-        measures = chunk_metrics(expected, found, scores(found), scheme=scheme)
+    for expected, predicted in corpora(scheme):
+        measures = chunk_metrics(expected, predicted, scores(predicted), scheme=scheme)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for prefix, options in (("", {}), ("strict_", {"mode": "strict", "scheme": reference})):
                 for name in ("f1", "precision", "recall"):
                     score = getattr(seqeval.metrics, f"{name}_score")
-                    theirs = score(expected, found, average="micro", zero_division=0, **options)
+                    theirs = score(expected, predicted, average="micro", zero_division=0, **options)
                     assert measures[f"{prefix}{name}"] == pytest.approx(theirs, abs=1e-12)
-            if any(tag != "O" for tags in [*expected, *found] for tag in tags):
+            if any(tag != "O" for tags in [*expected, *predicted] for tag in tags):
                 report = seqeval.metrics.classification_report(
-                    expected, found, output_dict=True, zero_division=0
+                    expected, predicted, output_dict=True, zero_division=0
                 )
                 kinds = [name for name in report if not name.endswith(" avg")]
                 assert measures["labels"] == {kind: metrics(report[kind]) for kind in kinds}
-            accuracy = seqeval.metrics.accuracy_score(expected, found)
+            accuracy = seqeval.metrics.accuracy_score(expected, predicted)
             kinds = [
-                [tag[2:] or "O" for tags in side for tag in tags] for side in (expected, found)
+                [tag[2:] or "O" for tags in side for tag in tags] for side in (expected, predicted)
             ]
             names = [*sorted({*kinds[0], *kinds[1]} - {"O"}), "O"]
             matrix = sklearn.metrics.confusion_matrix(*kinds, labels=names)
@@ -80,8 +80,8 @@ def test_chunks_are_counted_as_seqeval_counts_them(scheme, reference):
 
 def test_a_case_by_hand():
     expected = [["B-A", "I-A", "O", "B-B"], ["O"]]
-    found = [["B-A", "I-A", "O", "I-B"], ["B"]]
-    measures = chunk_metrics(expected, found, scores(found), scheme="bio")
+    predicted = [["B-A", "I-A", "O", "I-B"], ["B"]]
+    measures = chunk_metrics(expected, predicted, scores(predicted), scheme="bio")
     assert measures["precision"] == 2 / 3 and measures["recall"] == 1
     assert (measures["strict_precision"], measures["strict_recall"]) == (1 / 2, 1 / 2)
     assert measures["labels"]["_"]["examples"] == 0 and measures["chunks"] == 2
@@ -95,10 +95,10 @@ def test_tags_without_a_scheme_are_counted_as_scikit_learn_counts_them():
     rng = random.Random(5)
     labels = ["NOUN", "VERB", "X", "ADJ"]
     expected = [[rng.choice([*labels, "NEW"]) for _ in range(rng.randint(1, 9))] for _ in range(50)]
-    found = [[tag if rng.random() < 0.6 else "NOUN" for tag in tags] for tags in expected]
-    found = [["VERB" if tag == "NEW" else tag for tag in tags] for tags in found]
-    measures = word_metrics(expected, found, scores(found), labels=[*labels, "NEVER"])
-    flat, said = sum(expected, []), sum(found, [])
+    predicted = [[tag if rng.random() < 0.6 else "NOUN" for tag in tags] for tags in expected]
+    predicted = [["VERB" if tag == "NEW" else tag for tag in tags] for tags in predicted]
+    measures = word_metrics(expected, predicted, scores(predicted), labels=[*labels, "NEVER"])
+    flat, said = sum(expected, []), sum(predicted, [])
     assert measures["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(flat, said))
     macro = sklearn.metrics.f1_score(flat, said, average="macro", zero_division=0)
     assert measures["macro_f1"] == pytest.approx(macro)

@@ -15,7 +15,7 @@ from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training.checkpoint import best_metric_value
 from keras_bert.training.finetune import finetune
-from tests.messages import says
+from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
@@ -121,9 +121,9 @@ def test_evaluate_says_what_the_run_said_and_shows_errors(run, files, tmp_path, 
     right = ["O" if word == "and" else tag for word, tag in zip(words, tags, strict=True)]
     pairs = [*zip(words, right, strict=True), ("", ""), *zip(words, tags, strict=True)]
     wrong.write_text("\n".join(" ".join(pair) for pair in pairs))
-    found = evaluate(model=run, data=wrong, show_errors=3)
-    assert found["recall"] == 5 / 6 and found["labels"]["LOC"]["examples"] == 4
-    (error,) = found["errors"]
+    evaluation = evaluate(model=run, data=wrong, show_errors=3)
+    assert evaluation["recall"] == 5 / 6 and evaluation["labels"]["LOC"]["examples"] == 4
+    (error,) = evaluation["errors"]
     assert (error["words"], error["expected"]) == (words, tags)
     assert Tagger.describe_error(error) == (
         f"line 10: {' '.join(words)}\n"
@@ -189,9 +189,9 @@ def test_the_graph_combines_tokens_as_decoding_does(combine):
     logits = np.random.default_rng(2).normal(0, 2, (8, 3)).astype("float32")
     is_first = np.zeros(8, np.bool_)
     is_first[np.cumsum(sizes) - sizes] = True
-    found = distributions(combine, logits, is_first)
+    word_probabilities = distributions(combine, logits, is_first)
     expected = word_distributions(logits.astype("float64"), sizes, aggregation=combine)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(word_probabilities, expected, atol=1e-6)
 
 
 def test_a_tagger_of_whole_documents_is_not_exported(tmp_path):
@@ -199,7 +199,9 @@ def test_a_tagger_of_whole_documents_is_not_exported(tmp_path):
     tokenizer = make_tokenizer()
     encoder = make_encoder(tokenizer, num_hidden_layers=1)
     task = Tagger(encoder, tokenizer, labels=LABELS, max_length=16, document_context=True)
-    with says("A tagger with `document_context` cannot be exported: it reads the sentences around"):
+    with raises_input_error(
+        "A tagger with `document_context` cannot be exported: it reads the sentences around"
+    ):
         task.export(tmp_path / "served")
     assert not (tmp_path / "served").exists()
 
@@ -209,19 +211,19 @@ def test_a_server_answers_as_predict_does(tagger):
     signatures = tagger.signatures()
     served = signatures["serving_default"]
     serve = served.function
-    found = {name: value.numpy() for name, value in serve(tf.constant(TEXTS)).items()}
+    outputs = {name: value.numpy() for name, value in serve(tf.constant(TEXTS)).items()}
     expected = list(predict(model=tagger, text=TEXTS))
-    assert found["lengths"].tolist() == [len(answer["words"]) for answer in expected]
-    assert found["lengths"].tolist()[:3] == [0, 7, 0] and found["words"].shape[1] == 60
+    assert outputs["lengths"].tolist() == [len(answer["words"]) for answer in expected]
+    assert outputs["lengths"].tolist()[:3] == [0, 7, 0] and outputs["words"].shape[1] == 60
     for row, answer in enumerate(expected):
         count = len(answer["words"])
         for name in ("words", "tags"):
-            assert [text.decode() for text in found[name][row, :count]] == answer[name]
-            assert not any(found[name][row, count:])
+            assert [text.decode() for text in outputs[name][row, :count]] == answer[name]
+            assert not any(outputs[name][row, count:])
         for name in ("starts", "ends"):
-            assert found[name][row, :count].tolist() == answer[name]
+            assert outputs[name][row, :count].tolist() == answer[name]
         # Sums over 60 words: float32 in the graph, float64 outside of it.
-        np.testing.assert_allclose(found["scores"][row, :count], answer["scores"], atol=5e-5)
+        np.testing.assert_allclose(outputs["scores"][row, :count], answer["scores"], atol=5e-5)
     for text, count in (("", 0), ("word", 1)):
         alone = serve(tf.constant([text]))
         assert alone["lengths"].numpy() == [count] and alone["words"].shape == (1, count)
