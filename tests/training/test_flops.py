@@ -3,11 +3,13 @@
 import dataclasses
 import functools
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.modernbert import ModernBertConfig
 from keras_bert.tasks.pretraining.language_models import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (
     FillMask,
@@ -78,6 +80,16 @@ def test_of_masked_and_causal_rows_each_takes_its_own():
 def test_without_the_lengths_of_rows_nothing_is_known():
     assert flops(("masked_lm",), rows=()) is None
     assert flops(("masked_lm",), rows=(7, 0)) is None
+
+
+def test_a_layer_with_a_window_has_the_keys_in_it_alone():
+    sizes = {"vocab_size": 10, "hidden_size": 4, "num_attention_heads": 2, "intermediate_size": 8}
+    sizes |= {"num_hidden_layers": 3, "pad_token_id": 0}  # the first sees whole rows
+    config = ModernBertConfig(**sizes, local_attention=4)
+    dense = [3 * (4 * product(n, 4, 4) + product(n, 4, 16) + product(n, 8, 4)) for n in (3, 9)]
+    attention = [3 * 2 * product(3, 4, 3), 2 * product(9, 4, 9) + 2 * 2 * product(9, 4, 5)]
+    counts = config.forward_flops(np.array([3, 9]))
+    np.testing.assert_array_equal(counts, np.add(dense, attention))
 
 
 KINDS = {

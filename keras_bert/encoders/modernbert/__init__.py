@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.transformer_config import BidirectionalConfig, sizes
 
@@ -132,6 +134,12 @@ class ModernBertConfig(BidirectionalConfig):
             for kind, field in _THETAS.items()
         }
         return written
+
+    def forward_flops(self, length: Any) -> Any:
+        """As of whole rows, without the keys that the windows of local layers leave out."""
+        seen = np.minimum(length, 2 * (self.local_attention // 2) + 1)
+        left_out = 4 * self.hidden_size * length * (length - seen)
+        return super().forward_flops(length) - self.layer_types.count(LOCAL) * left_out
 
     def head_dropout(self, task_type: str) -> float:
         return self.classifier_dropout
