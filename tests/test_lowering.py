@@ -114,7 +114,8 @@ def test_a_compiled_fine_tuning_has_the_losses_of_the_plain_one(tmp_path, monkey
     np.testing.assert_allclose(*losses, atol=1e-4)
 
 
-@pytest.mark.parametrize("chosen", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", ["not slow", "slow"])
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None,
     reason="NOT TESTED on the JAX backend: jax is not installed",

@@ -201,7 +201,7 @@ def test_a_closed_output_is_an_error_and_not_the_next_file():
 
 
 def test_results_do_not_go_where_errors_would_have_gone():
-    result = run("predict", "--model", "none", "--text", "a", preexec_fn=lambda: os.close(2))
+    result = run("predict", "--nonsense", preexec_fn=lambda: os.close(2))
     assert result.returncode == 2 and result.stdout == ""
 
 

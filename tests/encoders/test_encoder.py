@@ -458,6 +458,7 @@ def test_mixed_bfloat16_computes_in_bfloat16_near_float32():
     assert np.abs(y - run(encoder, batch)["sequence_output"]).mean() < 0.02
 
 
+@pytest.mark.slow
 def test_trains_under_xla():
     keras.utils.set_random_seed(3)
     encoder = BertEncoder(config(num_hidden_layers=1))

@@ -395,6 +395,7 @@ def test_the_second_stage_continues_with_the_first(general, continued):
     assert load_task(continued[0]).lm_head.bias is not None
 
 
+@pytest.mark.slow
 def test_the_language_model_generates_and_so_does_its_export(continued, tmp_path):
     prompts = ["w1 w2 w3", "w7"]
     task = load_task(continued[0])

@@ -268,7 +268,7 @@ def test_under_every_kind_of_task_it_is_trained_exported_and_answers(
         CHECKS[kind]({name: x[number].numpy() for name, x in outputs.items()}, answer)
 
 
-@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("frozen", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_frozen_vectors_stay_and_others_are_trained(frozen, files, vectors, tmp_path):
     run_of("tagger", files, vectors, tmp_path / "run", freeze_encoder=frozen, bilstm=3)
     before, after = (load(folder)[0].weights[0].numpy() for folder in (vectors, tmp_path / "run"))

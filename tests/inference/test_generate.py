@@ -202,6 +202,7 @@ def test_each_text_is_as_without_the_others(task):
         assert alone.log_probability == pytest.approx(together[number].log_probability, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_an_encoder_without_its_own_prefill_and_positions_generates():
     """A GRU, whose step is given here alone: the contract is enough."""
     tf.keras.utils.set_random_seed(7)

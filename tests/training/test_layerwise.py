@@ -213,9 +213,8 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
     assert_same_weights(whole, part)
 
 
-@pytest.mark.parametrize(
-    "dtype", [pytest.param("mixed_bfloat16", marks=pytest.mark.slow), "mixed_float16"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_the_last_block_alone_in_mixed_precision(given, dtype, tmp_path):
     given = {**given, "dtype": dtype, "train_layers": 1, "schedule": "cosine"}
     told = []

@@ -113,6 +113,7 @@ def test_several_steps_an_execution_are_the_same_steps(given, plain, tmp_path, m
         np.testing.assert_allclose(tensors[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_path, interrupts):
     """Entries of 3 steps and shorter ones before evaluations and checkpoints; one is resumed."""
     given = {**given, "steps": 60, "deterministic": True}
