@@ -17,6 +17,7 @@ from apache_beam.options.pipeline_options import (
     StandardOptions,
 )
 from apache_beam.runners.runner import PipelineResult
+from apache_beam.runners.worker import sdk_worker
 
 from data_gen.files import is_local
 from keras_bert.base.errors import InputError, reason_of
@@ -221,7 +222,10 @@ def silent_beam():
     """Drops Beam's log, also what it writes without a level or through the root logger.
 
     It is dropped at the exit of the process as well, when Beam stops the servers that it started.
+    Workers in this process, as of Prism, print the traceback of every error that they report, some
+    after the job has failed: from now on they do not.
     """
+    sdk_worker.print = lambda *_, **__: None
 
     def is_of_others(record):
         return "apache_beam" not in record.pathname

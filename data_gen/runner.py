@@ -154,7 +154,6 @@ def run(build, beam_options=(), *, meanwhile=None, progress=None):
     with (
         _quiet() as log,
         _workers(parsed, log) as pool,
-        _stderr_in(log if place else None),
         _not_interactive(),
     ):
         runner = FnApiRunner(pool.environment) if pool else None
@@ -301,23 +300,6 @@ def _quiet():
                 yield log
         finally:
             logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _stderr_in(log):
-    """Writes what is printed to standard error into a binary file; None leaves it.
-
-    Workers in this process, as of Prism, print their tracebacks there.
-    """
-    if log is None:
-        yield
-        return
-    stream = io.TextIOWrapper(log, encoding="utf-8", errors="replace", write_through=True)
-    try:
-        with contextlib.redirect_stderr(stream):
-            yield
-    finally:
-        stream.detach()  # or it would close the file
 
 
 class WorkerPool:

@@ -98,7 +98,7 @@ def vocabulary(path):
 
 
 def shards(folder):
-    return list(folder.glob("*.tfrecord-*")) if folder.is_dir() else []
+    return list(folder.glob("[!.]*.tfrecord-*")) if folder.is_dir() else []
 
 
 def wait_for_shards(process, folder):
