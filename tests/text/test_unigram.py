@@ -157,7 +157,8 @@ def check_offsets(tokenizer, texts):
             covered.update(range(start, end))
         missed = "".join(c for at, c in enumerate(text) if at not in covered)
         # What SentencePiece drops at the ends is not in a token.
-        assert not any(c.isalnum() for c in missed), (text, missed)
+        dropped = unicodedata.normalize("NFKC", missed)  # a space, of a mark that stands alone
+        assert not any(c.isalnum() for c in dropped), (text, missed)
 
 
 def test_the_text_of_known_tokens_is_that_at_their_offsets(tokenizer):
