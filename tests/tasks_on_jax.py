@@ -118,7 +118,7 @@ def test_a_step_trains_what_the_task_uses(name):
     assert same == (unread if task.transform is None else set())
 
 
-def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_loss():
+def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_bit():
     runs = []
     for recomputes in (False, True):
         task = make(task_class("classifier"))
@@ -140,8 +140,7 @@ def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_loss():
     }
     assert losses == of_recomputed
     for path, weight in weights.items():
-        # XLA fuses the two programs differently: a few weights differ in the last bit.
-        np.testing.assert_allclose(weight, recomputed[path], rtol=2e-7, atol=1e-12, err_msg=path)
+        np.testing.assert_array_equal(weight, recomputed[path], err_msg=path)
 
 
 @pytest.mark.parametrize("name", ["masked-causal-lm", "span-pretrainer", "bidirectional-lm"])
@@ -189,7 +188,7 @@ def test_no_step_waits_for_what_the_bar_shows():
     progress = Progress(task, tokens_per_step=6, dev_examples=None)
     options = {"batch_size": 1, "epochs": 4, "callbacks": [progress], "verbose": 0}
     history = task.fit(inputs, labels, **options).history
-    assert history["tokens/s"][-1] > 0  # an epoch whose steps are told last to first has none
+    assert min(history["tokens/s"]) > 0  # an epoch whose last step is told first has none
     assert len(threads) == 12 and any(has_speed for _, has_speed in threads)
     assert threading.main_thread() not in [thread for thread, _ in threads]
 

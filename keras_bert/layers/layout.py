@@ -68,8 +68,9 @@ class Layout:
         return self.once(("mask", window, cls_only), lambda: self._new_mask(window, cls_only))
 
     def _new_mask(self, window, cls_only):
-        queries, index = slice(1 if cls_only else None), ops.arange(self.shape[1])
-        return _mask(self, self.ids[:, queries], self.ids, index[queries], index, window=window)
+        some, places = slice(1 if cls_only else None), ops.arange(self.shape[1])
+        queries, keys = (self.ids[:, some], places[some]), (self.ids, places)
+        return _mask(self, queries, keys, self.is_token, window=window)
 
     def blocks(self, window):
         """The `Blocks` that attention with a window works on, or None where rows are too short."""
@@ -130,18 +131,23 @@ class Layout:
         return self.pad(x)[:, 0]
 
 
-def _mask(layout, query_ids, key_ids, query_index, key_index, *, window):
-    """The mask of ids (B, Q) and (B, K) at some indices, (Q,) and (K,): (B, 1, Q or 1, K)."""
+def _mask(layout, queries, keys, is_token, *, window):
+    """The mask of queries and keys, each the ids (B, Q) or (B, K) and their places (Q,) or (K,).
+
+    Shapes: bool `is_token` (B, K), of the keys -> bool (B, 1, Q or 1, K).
+    """
+    (query_ids, query_places), (key_ids, key_places) = queries, keys
     # LiteRT has no `[:, None, None]` of several axes of any size.
-    key_ids = ops.expand_dims(key_ids, axis=(1, 2))
-    mask = ops.cast(key_ids, "bool")
+    mask = ops.expand_dims(is_token, axis=(1, 2))
     if layout.is_packed:
-        mask = ops.logical_and(mask, query_ids[:, None, :, None] == key_ids)
-    distances = query_index[:, None] - key_index
-    if layout.causal:
-        mask = ops.logical_and(mask, distances >= 0)
-    if window is not None:
-        mask = ops.logical_and(mask, ops.abs(distances) <= window)
+        same = query_ids[:, None, :, None] == ops.expand_dims(key_ids, axis=(1, 2))
+        mask = ops.logical_and(mask, same)
+    if layout.causal or window is not None:
+        distances = query_places[:, None] - key_places
+        if layout.causal:
+            mask = ops.logical_and(mask, distances >= 0)
+        if window is not None:
+            mask = ops.logical_and(mask, ops.abs(distances) <= window)
     return mask
 
 
@@ -230,9 +236,10 @@ class Blocks:
 
     def _new_mask(self, window):
         ids = self.cut(self._layout.ids)
-        key_ids, index = self.with_neighbors(ids, axis=1), ops.arange(self._size)
-        keys = ops.arange(ops.shape(key_ids)[1]) - self._reach
-        return _mask(self._layout, ids, key_ids, index, keys, window=window)
+        key_ids = self.with_neighbors(ids, axis=1)
+        queries = ids, ops.arange(self._size)
+        keys = key_ids, ops.arange(ops.shape(key_ids)[1]) - self._reach
+        return _mask(self._layout, queries, keys, ops.cast(key_ids, "bool"), window=window)
 
     def blocks(self, window):
         """None: blocks are not cut again."""
