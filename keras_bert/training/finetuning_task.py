@@ -117,10 +117,10 @@ class StartingPoint:
     def earlier_task(self, task_class):
         """-> (the `EarlierTask` of that class in the folder or None, the reason for None or None).
 
-        The reason is a sentence; it is None where the folder was not fine-tuned.
+        The reason is a sentence, and None where the folder was not fine-tuned. Another program's
+        head that cannot be read, such as that of a task that does not exist here, is a reason.
 
-        Raises InputError for a head of ours that cannot be read. Another program's may be of a task
-        that does not exist here.
+        Raises `InputError` where this library wrote the folder, and its head cannot be read.
         """
         if self.is_random:
             return None, None

@@ -1,6 +1,7 @@
 """Jobs on another runner: they say where they are, what they wait for, and why they failed."""
 
 import logging
+import queue
 import socket
 import threading
 import time
@@ -10,6 +11,8 @@ import apache_beam as beam
 import grpc
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.runners.worker import sdk_worker
 
 from data_gen import elsewhere, runner
 from data_gen.elsewhere import REFUSED, News, Place
@@ -203,3 +206,21 @@ def test_beams_log_is_dropped_and_others_are_not(caplog, monkeypatch):
     assert threading.excepthook is excepthook
     logging.getLogger("apache_beam.some.module").error("after")
     assert caplog.records[-1].getMessage() == "after"
+
+
+def test_a_worker_in_this_process_reports_an_error_and_prints_nothing_also_later(capsys):
+    """As of Prism, whose workers are threads here."""
+    harness = sdk_worker.SdkHarness.__new__(sdk_worker.SdkHarness)
+    harness._responses = queue.Queue()
+    with elsewhere.silent_beam():
+        harness._execute(lambda: 1 / 0, beam_fn_api_pb2.InstructionRequest(instruction_id="1"))
+    level = logging.getLogger("apache_beam").level
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # as it is after a quiet job
+    try:
+        harness._execute(lambda: 1 / 0, beam_fn_api_pb2.InstructionRequest(instruction_id="2"))
+    finally:
+        logging.getLogger("apache_beam").setLevel(level)
+    for number in "12":
+        response = harness._responses.get_nowait()
+        assert response.instruction_id == number and "ZeroDivisionError" in response.error
+    assert capsys.readouterr() == ("", "")

@@ -156,9 +156,10 @@ def check_offsets(tokenizer, texts):
             assert text[start:end].strip(WHITE_SPACE) == text[start:end]
             covered.update(range(start, end))
         missed = "".join(c for at, c in enumerate(text) if at not in covered)
-        # What SentencePiece drops at the ends is not in a token.
-        dropped = unicodedata.normalize("NFKC", missed)  # a space, of a mark that stands alone
-        assert not any(c.isalnum() for c in dropped), (text, missed)
+        # What SentencePiece drops at the ends is not in a token, such as an Arabic vowel sign that
+        # it makes a space and a mark of. Alone it is none, either.
+        letters = [c for c in missed if c.isalnum()]
+        assert not letters or not tokenizer.tokenize(letters).flat_values.shape[0], (text, missed)
 
 
 def test_the_text_of_known_tokens_is_that_at_their_offsets(tokenizer):
