@@ -231,7 +231,7 @@ class Blocks:
         return ops.reshape(x, (-1, *ops.shape(x)[2:]))
 
     def mask(self, window, *, cls_only=False):
-        """Bool (B', 1, Q, K), as `Layout.mask`."""
+        """Bool (B', 1, Q, K), as `Layout.mask`. Single queries are of whole rows (see `attend`)."""
         return self.once("mask", lambda: self._new_mask(window))
 
     def _new_mask(self, window):
