@@ -16,6 +16,7 @@ from keras_bert.base import terminal
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import HELP_GROUPS, about, help_group, value_type
 from keras_bert.base.terminal import drawn_on, escaped
+from keras_bert.cli.quiet import import_large
 
 
 @dataclasses.dataclass
@@ -63,6 +64,8 @@ class Command:
         if self.prepare is not None:
             self.prepare(arguments)
         settings = {} if self.settings is None else read_flags(arguments)
+        if self.backends:
+            import_large("keras")
         next_step = self.function(settings, arguments)
         if next_step is not None and not terminal.is_quiet():
             print(f"Next: {next_step}")

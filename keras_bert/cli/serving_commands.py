@@ -5,6 +5,7 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import VECTOR_FORMATS, ConvertSettings, PushSettings
 from keras_bert.cli.command import command, one_liner, report
+from keras_bert.cli.quiet import import_large
 from keras_bert.cli.task_types import stored_task_type
 from keras_bert.exports import ExportSettings
 from keras_bert.serving import ServeSettings, ask_settings
@@ -73,6 +74,7 @@ def serve(settings, arguments):
     production, use TensorFlow Serving, which takes the same folders. A new version folder is loaded
     as soon as it appears. The REST address also has a page to try the models.
     """
+    import_large("tensorflow")
     from keras_bert.serving.model_version import lay_kernels_out_once
     from keras_bert.serving.serve import serve
 

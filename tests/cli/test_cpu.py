@@ -1,5 +1,6 @@
-"""How a command uses the processor: by oneDNN, and with memory that the system clears once."""
+"""How a command uses the processor: by oneDNN, memory cleared once, no look for garbage."""
 
+import gc
 import os
 import platform
 import subprocess
@@ -7,7 +8,9 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.slow  # each is a process or two that load TensorFlow
+from keras_bert.cli.quiet import import_large
+
+loads_tensorflow = pytest.mark.slow  # once or twice, in processes of its own
 
 _IN_A_COMMAND = """
 import contextlib, sys
@@ -70,16 +73,42 @@ def chosen():
     return without_onednn()
 
 
+@loads_tensorflow
 def test_what_a_step_has_freed_is_kept(chosen):
     assert chosen[1] < 0.01 * _PAGES
 
 
+@loads_tensorflow
 def test_an_allocator_that_the_user_has_chosen_stays_so():
     assert without_onednn(TF_CPU_ALLOCATOR_USE_BFC="false")[1] > 0.9 * _PAGES
 
 
+@loads_tensorflow
 def test_products_are_those_of_onednn_unless_the_user_has_chosen_others(chosen):
     """On x86; elsewhere it is TensorFlow's choice."""
     expected = platform.machine() in ("x86_64", "AMD64")
     assert printed(_USES_ONEDNN)[-1] == str(expected)
     assert chosen[0] == "False"
+
+
+def test_what_a_library_is_made_of_is_no_garbage(tmp_path, monkeypatch):
+    (tmp_path / "large_one.py").write_text("import gc\nwas_on = gc.isenabled()\nparts = [[], []]\n")
+    (tmp_path / "broken_one.py").write_text("raise ImportError")
+    monkeypatch.syspath_prepend(tmp_path)
+    was_on = gc.isenabled()
+    gc.enable()
+    try:
+        import_large("large_one")
+        parts = sys.modules["large_one"].parts
+        assert not sys.modules["large_one"].was_on
+        assert gc.isenabled()
+        assert not any(object is parts for object in gc.get_objects())
+        with pytest.raises(ImportError):
+            import_large("broken_one")
+        assert gc.isenabled()
+        frozen = gc.get_freeze_count()
+        import_large("large_one")
+        assert gc.get_freeze_count() <= frozen
+    finally:
+        if not was_on:
+            gc.disable()
