@@ -139,20 +139,27 @@ def completed(given, seen):
     """
     if any(impossible(*pair) for pair in pairs_of(given)):
         return None
+    return _completed(given, seen)
+
+
+def _completed(given, seen):
+    """The same of options that can be had together."""
     name = next((name for name in OPTIONS if name not in given), None)
     if name is None:
         return {name: given[name] for name in OPTIONS}
     names = list(OPTIONS)
-    before, after = names[: names.index(name)], names[names.index(name) :]
-
-    def worth(value):  # the pairs of what is given occur with every value
+    place = names.index(name)
+    before = [(other, given[other]) for other in names[:place]]  # all of them are given
+    after = [(other, given[other]) for other in names[place:] if other in given]
+    worths = {}
+    for value in OPTIONS[name]:
         option = (name, value)
-        counts = [seen[(other, given[other]), option] for other in before if other in given]
-        counts += [seen[option, (other, given[other])] for other in after if other in given]
-        return counts.count(0), -sum(counts)
-
-    for value in sorted(OPTIONS[name], key=worth, reverse=True):
-        row = completed({**given, name: value}, seen)
+        pairs = [(other, option) for other in before] + [(option, other) for other in after]
+        if not any(impossible(*pair) for pair in pairs):
+            counts = [seen[pair] for pair in pairs]  # of pairs that a row with this value has
+            worths[value] = counts.count(0), -sum(counts)
+    for value in sorted(worths, key=worths.get, reverse=True):
+        row = _completed({**given, name: value}, seen)
         if row is not None:
             return row
     return None

@@ -1,5 +1,6 @@
 """Texts of any kind of characters, the same in every run."""
 
+import itertools
 import random
 import unicodedata
 
@@ -12,14 +13,11 @@ WORDS = (
     "the banks naïve Ångström İstanbul ΣΊΣΥΦΟΣ Straße шёл Київ ١٢٣ हिन्दी ไทยนี้ 東京都 がぎぐ 한국어 "
     "עִבְרִית العَرَبِيَّة ﬁne ２０２６ 3.14 don't ’tis e-mail x² ½ Ⅷ ㎏ ☎ \ufb2c ậ Việt \u0344 \u212b"
 ).split()
-CODE_POINTS = [
-    chr(point)
-    for point in range(1, 0x110000)
-    if unicodedata.category(chr(point)) not in ("Cs", "Cn")
-]
 BY_CATEGORY = {}
-for _character in CODE_POINTS:
+for _character in map(chr, range(1, 0x110000)):
     BY_CATEGORY.setdefault(unicodedata.category(_character), []).append(_character)
+del BY_CATEGORY["Cs"], BY_CATEGORY["Cn"]
+CODE_POINTS = sorted(itertools.chain.from_iterable(BY_CATEGORY.values()))
 CATEGORIES = sorted(BY_CATEGORY)
 MARKS = [*BY_CATEGORY["Mn"], *BY_CATEGORY["Mc"], *BY_CATEGORY["Me"]]
 
