@@ -19,7 +19,7 @@ import pytest
 @contextlib.contextmanager
 def quick_libraries():
     """Within it, what is loaded of them is quick."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
         patch.setattr(os, "fsync", lambda descriptor: None)  # the machine is not switched off here
         _inspect_functions_once(patch)
         _collect_protocols_once(patch)
@@ -27,6 +27,8 @@ def quick_libraries():
             _note_one_stack(patch)
             _keep_kernels(patch)
             _make_variables_by_one_kernel(patch)
+            _leave_datasets_as_written(patch)
+            stack.enter_context(_graphs_are_built_quickly())
         if "apache_beam" in sys.modules:
             _infer_types_once(patch)
         yield
@@ -73,6 +75,34 @@ def _make_variables_by_one_kernel(patch):
         return handle(*arguments, **options)
 
     patch.setattr(ops, "var_handle_op", handle_without_name)
+
+
+@contextlib.contextmanager
+def _graphs_are_built_quickly():
+    """TensorFlow's other way from an operation's arguments to its node, in C++ and not in Python."""
+    from tensorflow.core.config import flags
+
+    flag = flags.config().graph_building_optimization
+    before = flag.value()
+    flag.reset(True)
+    try:
+        yield
+    finally:
+        flag.reset(before)
+
+
+def _leave_datasets_as_written(patch):
+    """For each iterator tf.data rewrites the graph of its dataset, to fuse what is in it."""
+    import tensorflow as tf
+    from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+
+    options, create = tf.data.Options(), OwnedIterator._create_iterator
+    options.experimental_optimization.apply_default_optimizations = False
+
+    def create_as_written(self, dataset):
+        create(self, dataset.with_options(options))
+
+    patch.setattr(OwnedIterator, "_create_iterator", create_as_written)
 
 
 def _once_per_function(function):
