@@ -67,7 +67,7 @@ def run(files):
         [
             *("finetune", "--task", "coreference", "--model", str(files["encoder"])),
             *("--train", str(files["train"]), "--dev", str(files["dev"]), "--output", str(output)),
-            *("--epochs", "8", "--batch-size", "8", "--learning-rate", "0.005", "--dropout", "0"),
+            *("--epochs", "5", "--batch-size", "8", "--learning-rate", "0.01", "--dropout", "0"),
             *("--max-span-length", "2", "--max-antecedents", "6", "--max-length", "24"),
         ]
     )
