@@ -142,7 +142,16 @@ def test_only_frequent_words_reach_the_worker_that_orders_them(number, words):
         assert_that(frequent, equal_to([(word, counts[word]) for word in words]))
 
 
-@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe", "unigram", "words"])
+# A file and a folder; the others are written as one of these.
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "wordpiece",
+        pytest.param("bpe", marks=pytest.mark.slow),
+        "unigram",
+        pytest.param("words", marks=pytest.mark.slow),
+    ],
+)
 def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorithm):
     output = files / ("vocab.txt" if algorithm in ("wordpiece", "words") else "vocab")
     command = ["vocab", f"--input={files / 'a.txt'}", f"--output={output}", "--size=80"]
@@ -163,7 +172,9 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
     assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written
 
 
-@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe", "unigram"])
+@pytest.mark.parametrize(
+    "algorithm", ["wordpiece", "bpe", pytest.param("unigram", marks=pytest.mark.slow)]
+)
 def test_the_same_on_another_file_system(files, other, algorithm):
     settings = {"input": files / "a.txt", "output": "other://a/v", "algorithm": algorithm}
     learned = learn_vocabulary(**settings, size=80)

@@ -96,8 +96,15 @@ def test_products_with_a_table_have_float32_results_of_short_operands():
     np.testing.assert_allclose(d_x, upstream @ table, rtol=2**-8, atol=1e-5)
 
 
-@pytest.mark.parametrize("has_bias", [True, False])
-@pytest.mark.parametrize("block", [1024, 16])
+@pytest.mark.parametrize(
+    "block, has_bias",
+    [
+        (1024, False),
+        (16, True),
+        pytest.param(1024, True, marks=pytest.mark.slow),
+        pytest.param(16, False, marks=pytest.mark.slow),
+    ],
+)
 def test_the_cross_entropy_by_blocks_is_that_of_all_logits(block, has_bias):
     x, table, upstream = normal(33, 8), normal(90, 8), normal(33)
     bias, labels = normal(90) * has_bias, RNG.integers(0, 90, 33).astype("int32")

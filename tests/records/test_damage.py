@@ -276,8 +276,16 @@ def test_inspect_of_a_vocabulary_that_lost_its_end_is_one_sentence(whole, tmp_pa
     assert "were made with another vocabulary" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("batch", [{"batch_size": 8}, {"batch_tokens": 64}])
-@pytest.mark.parametrize("change", [no_subwords, another_original, too_many_tokens, None])
+@pytest.mark.parametrize(
+    "change, batch",
+    [
+        # One of them in batches of tokens, the others in batches of examples.
+        pytest.param(change, batch, marks=() if is_quick else pytest.mark.slow)
+        for change in (no_subwords, another_original, too_many_tokens, None)
+        for batch in ({"batch_size": 8}, {"batch_tokens": 64})
+        for is_quick in [("batch_tokens" in batch) == (change is too_many_tokens)]
+    ],
+)
 def test_training_names_the_record(whole, tmp_path, batch, change):
     folder, shard = of_bytes(whole, "", lambda data: data, tmp_path)
     with_broken_example(shard, change)

@@ -235,15 +235,17 @@ def test_every_code_point(ours, theirs, name, context):
         assert list(map(ascii, differing(ours[name], theirs[name], texts))) == []
 
 
+QUICK_TEXTS = [("gpt2", "books/emma.txt"), ("openai-gpt", "xquad/en.json")]
+
+
 @pytest.mark.parametrize(
-    "file",
+    "name, file",
     [
-        "books/emma.txt",
-        pytest.param("books/moby_dick_or_the_whale.txt", marks=pytest.mark.slow),
-        "xquad/en.json",
+        pytest.param(name, file, marks=() if (name, file) in QUICK_TEXTS else pytest.mark.slow)
+        for name in ("gpt2", "openai-gpt")
+        for file in ("books/emma.txt", "books/moby_dick_or_the_whale.txt", "xquad/en.json")
     ],
 )
-@pytest.mark.parametrize("name", ["gpt2", "openai-gpt"])
 def test_real_texts(ours, theirs, name, file, shared_data):
     text = (shared_data / file).read_text(encoding="utf-8")
     assert differing(ours[name], theirs[name], [*text.split("\n"), text]) == []

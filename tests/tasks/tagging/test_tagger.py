@@ -51,6 +51,7 @@ def test_the_loss_is_the_mean_over_the_tokens_that_count(tokenizer):
     assert logs["accuracy"] == pytest.approx((right * weights).sum() / weights.sum(), rel=1e-5)
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("crf", [False, True])
 def test_a_word_counts_the_same_in_every_batch_of_an_epoch(crf, tokenizer):
     """Batches are of sentences of one length; a step of a rate of 0 says what its loss was."""
@@ -162,14 +163,14 @@ def test_a_word_over_a_causal_encoder_is_tagged_by_its_last_token(tokenizer, tmp
     encoder = make_encoder(tokenizer, num_hidden_layers=1, is_decoder=True)
     task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
     assert (task.settings.label_subwords, task.settings.aggregation) == ("last", "last")
-    tags = []
+    tags, serve = [], task.signatures()["serving_default"].function
     for words in (["abc", "de"], ["abd", "de"], ["abc", "df"]):
         rows = task.features(list(Tagger.read([words], labelled=False)))
         inputs = rows.inputs(*rows.take(tf.constant([0])))
         logits = task(inputs)["logits"]
         (answer,) = task.decode({"logits": np.asarray(logits)}, rows)
         tags.append(answer["scores"])
-        served = task.signatures()["serving_default"].function(tf.constant([" ".join(words)]))
+        served = serve(tf.constant([" ".join(words)]))
         np.testing.assert_allclose(served["scores"][0], answer["scores"], atol=1e-5)
     assert tags[0] != tags[1] and tags[0] != tags[2]  # each word is read whole
     every = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="all")
