@@ -79,7 +79,7 @@ def _make_variables_by_one_kernel(patch):
 
 @contextlib.contextmanager
 def _graphs_are_built_quickly():
-    """TensorFlow's other way from an operation's arguments to its node, in C++ and not in Python."""
+    """TensorFlow has a second way from an operation's arguments to its node, in C++."""
     from tensorflow.core.config import flags
 
     flag = flags.config().graph_building_optimization

@@ -83,7 +83,8 @@ def data(work, vocab):
 @pytest.fixture(scope="module")
 def pretrained(work, vocab, data):
     arguments = ["pretrain", "--data", data.path, "--vocab", str(vocab), "--batch-size", "8"]
-    arguments += ["--architecture", str(work / "config.json"), "--steps", "4", "--eval-batches", "2"]
+    arguments += ["--architecture", str(work / "config.json"), "--steps", "4"]
+    arguments += ["--eval-batches", "2"]
     with eagerly():
         assert main([*arguments, "--output", str(work / "pretrained")]) == 0
     return work / "pretrained" / "model"

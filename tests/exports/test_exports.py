@@ -308,16 +308,17 @@ def ask_in_a_process(asked, *, models, place):
 
 
 @pytest.fixture(scope="module")
-def answered(folder, models, in_bfloat16, drawn, tmp_path_factory):
+def answered(request, folder, models, in_bfloat16, drawn, tmp_path_factory):
     """What the process says of the models of all folders: their path -> answers, operations."""
     asked = {f"savedmodels/{name}": requests(name, folder, drawn[name]) for name in models}
     for name in in_bfloat16:
         some = some_inputs(name, slice(3, 103))
         turned = {key: texts[::-1] for key, texts in some.items()}
         asked[f"bfloat16/{name}"] = {"texts": ("serving_default", [some, turned])}
-    write_tokenizers(folder.parent / "text" / "tokenizers" / "1")
+    names = names_asked(request, test="test_tokenizers") | {"wordpiece"}
+    write_tokenizers(folder.parent / "text" / "tokenizers" / "1", names=names)
     asked["text/tokenizers"] = {
-        name: (name, [{"text": texts}]) for name, texts in tokenizers.TEXTS.items()
+        name: (name, [{"text": tokenizers.TEXTS[name]}]) for name in sorted(names)
     }
     place = tmp_path_factory.mktemp("client")
     answers = ask_in_a_process(asked, models=folder.parent, place=place)
@@ -682,7 +683,14 @@ def test_warm_up_requests_are_answered_by_their_own_signature(asked, name):
     assert sizes == [{1}, {1}, {8}]
 
 
-@pytest.mark.parametrize("name", TOKENIZERS)
+# With steps it is byte-level BPE, too.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "byte-level-bpe" else ())
+        for name in TOKENIZERS
+    ],
+)
 def test_tokenizers_give_the_same_ids(answered, name):
     (outputs,) = answered["text/tokenizers"]["answers"][name]
     tokens = TOKENIZERS[name].tokenize_with_offsets(tokenizers.TEXTS[name])

@@ -42,18 +42,19 @@ TEXTS = {
 }
 
 
-def write_tokenizers(folder):
-    served = _Served()
+def write_tokenizers(folder, *, names):
+    """Writes the SavedModel of the tokenizers with these names."""
+    served = _Served(names)
     tf.saved_model.save(served, str(folder), signatures=served.functions)
 
 
 class _Served(tf.Module):
     """One signature a tokenizer: texts -> ids and the ends of the tokens, padded with -1."""
 
-    def __init__(self):
+    def __init__(self, names):
         super().__init__()
-        self.tokenizers = TOKENIZERS
-        self.functions = {name: self._signature(name) for name in TOKENIZERS}
+        self.tokenizers = {name: TOKENIZERS[name] for name in sorted(names)}
+        self.functions = {name: self._signature(name) for name in self.tokenizers}
 
     def _signature(self, name):
         signature = [tf.TensorSpec([None], tf.string, name="text")]

@@ -389,7 +389,7 @@ def test_the_command(gpt, folder, capsys):
     command = ["generate", "--model", str(folder), "--prompt", "The plan"]
     assert main([*command, "--max-tokens", "9", "--quiet"]) == 0
     assert capsys.readouterr().out == f"The plan{expected.text}\n"
-    assert main([*command, "to", "--top-p", "0.9", "--quiet"]) == 0
+    assert main([*command, "to", "--top-p", "0.9", "--max-tokens", "4", "--quiet"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert main([*command, "--candidates", "--top-k", "2", "--quiet"]) == 0
     (first, second) = next_tokens(model=gpt, prompt="the plan", top_k=2)
