@@ -147,6 +147,7 @@ def test_a_classifier_of_theirs(name, tmp_path):
         np.testing.assert_allclose(of_texts(task, [[text]]), expected, atol=2e-5)
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_from_a_folder_without_special_tokens(name, tmp_path):
     vocab, merges = trained(name)

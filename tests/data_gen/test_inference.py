@@ -93,6 +93,7 @@ def test_several_workers_write_the_same_bytes(model, texts, tmp_path):
         assert one.read_bytes() == two.read_bytes(), name
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.filterwarnings("ignore:.*left out")
 def test_embeddings_are_those_of_one_process(model, texts, tmp_path, capsys):
     output, alone = tmp_path / "vectors.parquet", tmp_path / "alone.parquet"

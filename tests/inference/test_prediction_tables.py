@@ -52,6 +52,7 @@ def test_a_dataframe_has_the_columns_of_the_input(task):
     assert list(texts) == ["text", "label", "score", "probability_ham", "probability_spam"]
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
 def test_predict_writes_a_table(folder, tmp_path, ending, capsys):
     data, output = tmp_path / "in.csv", tmp_path / f"out.{ending}"
@@ -99,6 +100,7 @@ def test_a_tagger_writes_lists_as_json(tmp_path):
     assert json.loads(first["words"]) == ["a", "b"] and len(json.loads(second["tags"])) == 1
 
 
+@pytest.mark.usefixtures("eager")
 def test_evaluate_shows_tables(folder, tmp_path, capsys):
     TABLE.dropna().to_csv(tmp_path / "dev.csv", index=False)
     command = ["evaluate", "--model", str(folder), "--data", str(tmp_path / "dev.csv")]

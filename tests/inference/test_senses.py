@@ -121,6 +121,7 @@ def form_of(text):
     return text.split("**")[1].casefold()
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("dev", [None, DEV])
 def test_accuracies_are_those_of_plain_loops_over_vectors(folder, vectors_of, dev):
     sense_vectors = kb.senses(model=folder, train=TRAIN, dev=dev)
@@ -153,6 +154,7 @@ def test_accuracies_are_those_of_plain_loops_over_vectors(folder, vectors_of, de
         np.testing.assert_allclose(vector, np.mean(vectors, axis=0), atol=1e-5)
 
 
+@pytest.mark.usefixtures("eager")
 def test_saved_vectors_predict_as_the_command_does(folder, vectors_of, tmp_path, capsys):
     train, data, output = (tmp_path / name for name in ("train.tsv", "new.txt", "s.safetensors"))
     train.write_text("text\tsense\n" + "".join(f"{text}\t{sense}\n" for text, sense in TRAIN))
@@ -189,6 +191,7 @@ def test_saved_vectors_predict_as_the_command_does(folder, vectors_of, tmp_path,
         kb.SenseVectors.load(output, model=other_folder)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_real_model_tells_the_senses_of_the_samples_apart(minilm_folder):
     sense_vectors = kb.senses(model=minilm_folder, train=SENSES, layers=["first", "last"])
     metrics = sense_vectors.metrics
@@ -228,6 +231,7 @@ def expected_cosines(vectors_of, pairs):
     return [cosine(*(vectors_of(text)[2] for text in pair[:2])) for pair in pairs]
 
 
+@pytest.mark.usefixtures("eager")
 def test_pairs_of_cosimlex(folder, vectors_of, tmp_path):
     path = tmp_path / "cosimlex_en.tsv"
     path.write_text(COSIMLEX)
@@ -249,6 +253,7 @@ def test_pairs_of_cosimlex(folder, vectors_of, tmp_path):
     }
 
 
+@pytest.mark.usefixtures("eager")
 def test_pairs_of_wic_and_of_superglue(folder, vectors_of, tmp_path, capsys):
     path = tmp_path / "dev.data.txt"
     path.write_text(WIC)

@@ -89,6 +89,7 @@ def loop(log_probabilities, ids, *, masked=None):
     return surprisals
 
 
+@pytest.mark.usefixtures("eager")
 def test_each_token_is_masked_alone_as_in_a_plain_loop(task, log_probabilities):
     scores = list(kb.surprisal(model=task, text=TEXTS))
     assert [score.line for score in scores] == [1, 2, 3, 4]
@@ -106,6 +107,7 @@ def test_each_token_is_masked_alone_as_in_a_plain_loop(task, log_probabilities):
     assert np.isnan(scores[1].perplexity)
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_rest_of_a_word_is_masked_too(task, log_probabilities):
     (score,) = kb.surprisal(model=task, text=TEXTS[0], mask_rest_of_word=True)
     ids = ids_of(TEXTS[0])
@@ -118,6 +120,7 @@ def test_the_rest_of_a_word_is_masked_too(task, log_probabilities):
     assert np.flatnonzero(~is_same).tolist() == [4, 5]
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_token_of_a_long_text_is_read_where_it_has_most_context(task, log_probabilities):
     (score,) = kb.surprisal(model=task, text=LONG)
     ids, room = ids_of(LONG), POSITIONS - 2
@@ -237,6 +240,7 @@ def test_an_export_answers_as_python_does(kind, written, tmp_path):
         np.testing.assert_allclose(outputs["probability"], expected, atol=1e-5)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, capsys):
     data = tmp_path / "texts.txt"
     data.write_text("".join(f"{text}\n" for text in TEXTS))

@@ -56,6 +56,7 @@ def test_each_label_on_its_own(task):
         ]
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_folder_of_another_program_and_the_command(task, tmp_path, capsys):
     task.save(tmp_path / "nli")
     as_of_another_program(tmp_path / "nli")
@@ -96,6 +97,7 @@ def test_a_model_without_entailment_is_a_sentence(task):
         kb.zero_shot(kb.Tagger(task.encoder, task.tokenizer, labels=["a", "b"]), TEXTS, LABELS)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_folder_with_one_label_scores_single_texts_where_it_is_asked(task, tmp_path):
     scorer = kb.Regressor(task.encoder, task.tokenizer, one_text=True, pooling="cls")
     scorer.save(tmp_path / "scorer")

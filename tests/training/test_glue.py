@@ -362,6 +362,7 @@ def test_invalid_arguments(changes, message, arguments, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_run_with_other_data_or_settings_is_not_resumed(copy, arguments, tmp_path):
     given = {**arguments, "data": copy, "output": tmp_path / "run", "tasks": ["WNLI"]}
     given |= {"dev_only": True, "epochs": [1]}
@@ -389,6 +390,7 @@ def test_the_grid_is_the_papers_or_a_quick_one():
     assert GlueSettings(**names, num_seeds=3).runs_per_task == 21
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_command_prints_the_table(arguments, tmp_path, capsys):
     flags = [
         f"--{name.replace('_', '-')}={value[0] if isinstance(value, list) else value}"

@@ -195,6 +195,7 @@ def frozen(name):
     return "self.query.weight" not in name and "self.value.weight" not in name
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_run_trains_adapter_and_head_alone_and_ends_the_same_after_a_stop(given, tmp_path):
     whole, part, lines = tmp_path / "whole", tmp_path / "part", []
     with copied(whole, part, after_step=3):
