@@ -23,7 +23,7 @@ from keras_bert.readers.examples import not_reported
 from keras_bert.readers.labels import one_label
 from keras_bert.readers.sources import plain
 from keras_bert.tasks.raw_data import weights_of_rows
-from keras_bert.training.finetune import finetune_weighted
+from keras_bert.training.finetune import finetune_given
 
 # Examples that a run evaluates on after each epoch; its last model is kept, whatever they say.
 _EVALUATED = 100
@@ -83,7 +83,7 @@ class _TextEstimator(BaseEstimator):
             run = Path(folder) / "run"
             given |= {"train": examples, "dev": examples[:_EVALUATED], "keep": "last"}
             given |= {**of_task, **settings, "output": run}
-            finetune_weighted(given, not_reported, sample_weight=sample_weight)
+            finetune_given(given, not_reported, sample_weight=sample_weight)
             self.task_ = load_task(run)
         return self
 

@@ -2,10 +2,12 @@
 
 import shlex
 from importlib import import_module
+from pathlib import Path
 
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.base.settings import Settings, required, setting
 from keras_bert.cli.command import command, console, report
+from keras_bert.tasks.pretraining import StaticVectorSettings
 
 _COLOURS = ("cyan", "yellow")
 _OUTCOMES = ("masked", "kept", "replaced")
@@ -50,8 +52,9 @@ def vocab(settings, arguments):
         else:
             print(f"The text has no other tokens; {requested}. More text gives more tokens.")
     words = ["--input", *settings["input"], "--vocab", settings["output"], "--output", "data"]
-    if "text_field" in settings:
-        words += ["--text-field", settings["text_field"]]
+    for name in ("text_field", "bad_lines"):
+        if name in settings:
+            words += [f"--{name.replace('_', '-')}", settings[name]]
     words += ["--cased"] * bool(settings.get("cased"))
     return f"keras-bert pretraining-data {shlex.join(words)}"
 
@@ -71,6 +74,7 @@ def pretraining_data(settings, arguments):
     import logging
 
     from data_gen.pretraining_data import pretraining_data
+    from keras_bert.text.vocabulary_files import load_vocabulary
 
     if arguments.verbose:
         logging.basicConfig()
@@ -79,11 +83,53 @@ def pretraining_data(settings, arguments):
     print("\n".join(_summary(card)))
     if not card.lowercase and not settings.get("cased"):
         print("Capitals and accents were kept, as the vocabulary's folder requires.")
+    start = _start_from(settings["vocab"], settings["output"])
+    start = start or new_encoder(card, load_vocabulary(settings["vocab"]))
     output = shlex.quote(settings["output"])
-    return (
-        f"keras-bert inspect {output}, or keras-bert pretrain --data {output} --architecture tiny "
-        "--steps 10000 --output pretrained"
-    )
+    return f"keras-bert inspect {output}, or {_pretrain_command(output, start)}"
+
+
+def _pretrain_command(data, start):
+    return f"keras-bert pretrain --data {data} {start} --steps 10000 --output pretrained"
+
+
+def _start_from(vocab, data):
+    """The flags that continue the model folder of a vocabulary on a data folder.
+
+    None where the vocabulary is not of a model folder, or the model cannot be trained on the data.
+    """
+    path = Path(vocab)
+    model = path if path.is_dir() else path.parent
+    if not (model / "config.json").exists():
+        return None
+    try:
+        from keras_bert.training.pretraining_task import continued_task_class
+    except ImportError:  # Keras has no backend here, which the job does not need
+        return None
+    task_class = continued_task_class(model, data)
+    if task_class is None:
+        return None
+    # The default is for random weights, except that of static vectors.
+    rate = "" if task_class.SETTINGS is StaticVectorSettings else " --learning-rate 5e-5"
+    return f"--model {shlex.quote(str(model))}{rate}"
+
+
+def new_encoder(card, vocabulary, *, architecture="tiny"):
+    """The flags that start pre-training on a data folder from random weights.
+
+    Args:
+        card: the `DatasetCard` of the folder.
+        vocabulary: its `Vocabulary`.
+        architecture: a preset of BERT, for examples and a vocabulary that such a model takes.
+    """
+    from keras_bert.encoders import read_architecture
+
+    if vocabulary.algorithm == "wordpiece" and not vocabulary.continuations.any():
+        return "--architecture static"  # whole words
+    flags = f"--architecture {architecture}"
+    if card.max_length > read_architecture(architecture, vocabulary).max_length:
+        flags = f"--architecture CONFIG_OF_{card.max_length}_POSITIONS.json"
+    return flags if card.special_tokens.mask else f"{flags} --objective causal-lm"
 
 
 def _summary(card):
@@ -171,14 +217,12 @@ def inspect(settings, arguments):
     [MASK]{cat}, cat{cat} where the token was kept, dog{cat} where it was replaced by a random one.
     A span is enclosed in < and >, and the tokens at its boundaries are underlined.
     """
-    from pathlib import Path
-
     from keras_bert.records import DataFolder
     from keras_bert.records.inspection import SEGMENT_LABELS, read_instances
 
     settings = InspectSettings.of(settings)
     path = Path(settings.path)
-    folder = DataFolder.open(path.parent if path.is_file() else path)
+    folder = DataFolder.open(path.parent if path.is_file() else settings.path)
     labels = SEGMENT_LABELS.get(folder.card.objective)
     if settings.verify:
         _verify(folder, labels)
@@ -188,9 +232,8 @@ def inspect(settings, arguments):
         for instance in read_instances(folder, shards, count=settings.count):
             terminal.print(_as_text(instance, labels), soft_wrap=not terminal.is_terminal)
             terminal.print()
-    data = shlex.quote(folder.path)
-    return (
-        f"keras-bert pretrain --data {data} --architecture tiny --steps 10000 --output pretrained"
+    return _pretrain_command(
+        shlex.quote(folder.path), new_encoder(folder.card, folder.vocabulary())
     )
 
 

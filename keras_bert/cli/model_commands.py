@@ -16,6 +16,7 @@ from keras_bert.cli.command import (
     one_liner,
     report,
     report_next,
+    spelled_as_flag,
 )
 from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
 from keras_bert.inference import (
@@ -173,7 +174,10 @@ def _run_job(function, settings, arguments):
     )
     output, rows = given["output"], sum(shard["rows"] for shard in shards)
     print(f"{output}: {counted(rows, 'row')} in {counted(len(shards), 'file')}.")
-    program = "import json; print(*json.load(open({})), sep=chr(10))"
+    program = (  # Beam opens the files of any file system that it has written to
+        "import json; from apache_beam.io.filesystems import FileSystems as files; "
+        "print(*json.load(files.open({})), sep=chr(10))"
+    )
     return one_liner(program, f"{output}/shards.json")
 
 
@@ -445,7 +449,10 @@ def senses(settings, arguments):
     )
     output = settings.get("output")
     if output is None:
-        return f"the same with --layers {metrics['layers']} --output NAME.safetensors"
+        again = {**settings, "layers": metrics["layers"], "output": "NAME.safetensors"}
+        spelled = spelled_as_flag(SensesCommandSettings)
+        flags = (spelled(name, str(value)) for name, value in again.items())
+        return f"keras-bert senses {' '.join(flags)}"
     print(f"Wrote {output}: the sense vectors of {metrics['layers']}.")
     return f'keras-bert senses --model {model} --predict {shlex.quote(str(output))} --text "…"'
 

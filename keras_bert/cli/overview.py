@@ -1,11 +1,13 @@
 """`keras-bert` alone: the pipeline from text to a served model, and the next step."""
 
+import contextlib
 import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
+from keras_bert.cli.data_commands import new_encoder
 
 # The current folder may hold anything: at most so many names are looked at.
 _MOST = 2_000
@@ -14,7 +16,7 @@ _MOST = 2_000
 class Step(NamedTuple):
     """A step of the pipeline: its command, what it gives, its arguments, a name for its output.
 
-    `{…}` in the arguments is the output of an earlier step.
+    `{…}` in the arguments is the output of an earlier step, or the start of pre-training.
     """
 
     command: str
@@ -39,8 +41,7 @@ PIPELINE = (
     Step(
         "pretrain",
         "a pre-trained encoder",
-        "--data {pretraining-data} --architecture mini --steps 10000 --learning-rate 1e-3 "
-        "--output runs/pretrained",
+        "--data {pretraining-data} {start} --steps 10000 --output runs/pretrained",
         output="runs/pretrained",
     ),
     Step(
@@ -89,7 +90,21 @@ def next_step(outputs, unfinished):
     step = PIPELINE[done[-1] + 1 if done else 0]
     names = {step.command: step.output for step in PIPELINE} | outputs
     names = {command: shlex.quote(path) for command, path in names.items()}
+    names["start"] = start_of_pretraining(outputs.get("pretraining-data"))
     return f"keras-bert {step.command} {step.arguments.format(**names)}"
+
+
+def start_of_pretraining(data):
+    """The flags that start pre-training on a data folder, or None, from random weights."""
+    from keras_bert.records.folder import CARD, DatasetCard
+    from keras_bert.text.vocabulary_files import load_vocabulary
+
+    flags = mini = "--architecture mini"
+    if data is not None:
+        with contextlib.suppress(InputError, OSError):
+            card = DatasetCard.parse(Path(data, CARD).read_bytes(), CARD)
+            flags = new_encoder(card, load_vocabulary(data), architecture="mini")
+    return f"{mini} --learning-rate 1e-3" if flags == mini else flags
 
 
 def look_around(folder):
@@ -148,7 +163,8 @@ def _writer_of(path):
         return _command_of(path / "run.json"), (path / "metrics.json").exists()
     if any(p.name.isdigit() and (p / "saved_model.pb").exists() for p in _visible(path)):
         return "export", True
-    if (path / "merges.txt").is_file() and not (path / "config.json").exists():
+    learned = ("merges.txt", "tokenizer.json")  # byte-pair encoding, unigram
+    if not (path / "config.json").exists() and any((path / name).is_file() for name in learned):
         return "vocab", True
     return None, False
 

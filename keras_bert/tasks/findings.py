@@ -11,27 +11,24 @@ from keras_bert.readers.examples import first_location
 from keras_bert.readers.texts import contradictions
 
 _MOST_NAMES = 5
-_LEARN_MORE = (
-    "A higher `learning_rate` (--learning-rate) or more `epochs` (--epochs) help where the model "
-    "has learned too little."
-)
 _CLASS_WEIGHTS = (
-    ' Where labels are rare, `class_weights="balanced"` (--class-weights balanced) helps.'
+    'Where labels are rare, `class_weights="balanced"` (--class-weights balanced) helps.'
 )
 
 
-def result_and_loss_findings(task, metrics, records, *, steps_per_epoch, defaults=None):
+def result_and_loss_findings(
+    task, metrics, records, *, steps_per_epoch, defaults=None, chosen=frozenset()
+):
     """What is off with a trained task: see `result_findings` and `loss_finding`.
 
-    `defaults` is what `advice_of_defaults` gives, or None.
+    `defaults` is what `advice_of_defaults` gives, or None; `chosen` is as there.
     """
-    advice = defaults or _LEARN_MORE
+    advice = defaults or _advice_to_learn_more(chosen)
     if hasattr(task.settings, "class_weights"):
-        advice += _CLASS_WEIGHTS
+        advice = _sentences(advice, _CLASS_WEIGHTS)
     yield from result_findings(metrics or {}, advice)
-    yield from loss_finding(
-        records, steps_per_epoch, defaults or "Try another `learning_rate` (--learning-rate)."
-    )
+    another = "" if "learning_rate" in chosen else "Try another `learning_rate` (--learning-rate)."
+    yield from loss_finding(records, steps_per_epoch, defaults or another)
     if "temperature" in task.tuned and task.settings.temperature == 1:
         yield (
             "Not calibrated: the model is right on all dev examples, so that they do not show how "
@@ -39,21 +36,38 @@ def result_and_loss_findings(task, metrics, records, *, steps_per_epoch, default
         )
 
 
-def advice_of_defaults(settings, default):
+def _advice_to_learn_more(chosen):
+    advice = {
+        "learning_rate": "a higher `learning_rate` (--learning-rate)",
+        "epochs": "more `epochs` (--epochs)",
+    }
+    text = " or ".join(part for name, part in advice.items() if name not in chosen)
+    helps = "helps" if "epochs" in chosen else "help"
+    return text and f"{text[0].upper()}{text[1:]} {helps} where the model has learned too little."
+
+
+def _sentences(*sentences):
+    """Some sentences as one text, without those that are empty."""
+    return " ".join(filter(None, sentences))
+
+
+def advice_of_defaults(settings, default, chosen=frozenset()):
     """To take the default learning rate or epochs; None for a run that has these, or more epochs.
 
     Args:
         settings: those of the run.
         default: the same settings with the default learning rate and epochs.
+        chosen: the names of settings that a series of runs has chosen, and not the user.
     """
     given = {}
     if settings.learning_rate != default.learning_rate:
-        given["`learning_rate` (--learning-rate)"] = settings.learning_rate, default.learning_rate
+        given["learning_rate"] = settings.learning_rate, default.learning_rate
     if settings.epochs < default.epochs:
-        given["`epochs` (--epochs)"] = settings.epochs, default.epochs
+        given["epochs"] = settings.epochs, default.epochs
     parts = [
-        f"{name}, which is {here:g} here and {other:g} by default"
+        f"`{name}` (--{name.replace('_', '-')}), which is {here:g} here and {other:g} by default"
         for name, (here, other) in given.items()
+        if name not in chosen
     ]
     return f"Leave out {', and '.join(parts)}." if parts else None
 
@@ -100,11 +114,11 @@ def result_findings(metrics, advice):
     missed = np.flatnonzero((expected > 0) & (predicted == 0))
     if table.ndim == 2 and np.count_nonzero(predicted) == 1 and len(missed):
         only = names[int(predicted.argmax())]
-        yield f'The model predicts "{only}" for everything in the dev data. {advice}'
+        yield _sentences(f'The model predicts "{only}" for everything in the dev data.', advice)
     elif len(missed):
         labels = listed([f'"{names[number]}"' for number in missed], most=_MOST_NAMES)
         is_or_are = "is" if len(missed) == 1 else "are"
-        yield f"{labels} {is_or_are} never predicted on the dev data. {advice}"
+        yield _sentences(f"{labels} {is_or_are} never predicted on the dev data.", advice)
 
 
 def loss_finding(records, steps_per_epoch, advice):
@@ -118,8 +132,10 @@ def loss_finding(records, steps_per_epoch, advice):
     if losses[-1][0] <= steps_per_epoch:  # one epoch: its first record and its last
         first, last = first[:1], last[-1:]
     if np.mean(last) >= np.mean(first):
-        yield (
+        yield _sentences(
             f"The training loss did not fall: {np.mean(first):.3f} at the beginning, "
-            f"{np.mean(last):.3f} at the end. {advice} Look at the examples and their labels with "
-            "`keras_bert.evaluate(show_errors=20)` (keras-bert evaluate --show-errors 20)."
+            f"{np.mean(last):.3f} at the end.",
+            advice,
+            "Look at the examples and their labels with `keras_bert.evaluate(show_errors=20)` "
+            "(keras-bert evaluate --show-errors 20).",
         )

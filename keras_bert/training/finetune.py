@@ -95,19 +95,25 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
         InputError: an argument or a file is invalid, the dev examples do not match the training
             examples, or the output folder contains something else.
     """
-    return finetune_weighted(settings, report or not_reported)
+    return finetune_given(settings, report or not_reported)
 
 
-def finetune_weighted(given, report, *, sample_weight=None):
-    """`finetune` of the arguments `given`, with the weight of each training example in the loss.
+def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
+    """`finetune` of the arguments `given`.
 
-    `sample_weight` is float32 (N,) for the examples as they are read, or None. Runs on a fraction
-    of the examples or on folds take no weights.
+    Args:
+        given: the arguments by name.
+        report: called with each line about the files and the training.
+        sample_weight: the weight of each training example in the loss, float32 (N,) for the
+            examples as they are read, or None. Runs on a fraction of the examples or on folds take
+            no weights.
+        chosen: see `FinetuningData`.
     """
     settings = finetune_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
     with _scope_of(settings, report, command="finetune"):
         data, task = read_data(settings, given, report)
+        data = dataclasses.replace(data, chosen=chosen)
         if sample_weight is not None:
             data.train.weight_by(of_example=sample_weight)
             inputs = {**data.inputs, "train": data.train.fingerprint}
@@ -153,13 +159,19 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     Raises:
         InputError: see `keras_bert.finetune`.
     """
-    given, report = settings, report or not_reported
+    return sweep_given(settings, report or not_reported)
+
+
+def sweep_given(given, report, *, chosen=frozenset()):
+    """`sweep` of the arguments `given`; the arguments are those of `finetune_given`."""
     of_run = finetune_settings(given.get("task", "classifier"))
     settings = sweep_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
     first = of_run.of(next(iter(settings.runs().values())))
     with _scope_of(settings, report, command="sweep"):
         data, task = read_data(first, given, report)
+        by_default = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
+        data = dataclasses.replace(data, chosen=chosen | by_default)
         count = len(data.train.examples)
         first = data.recipe.with_training_defaults(data.recipe.resolved(first), count, not_reported)
         settings = data.recipe.resolved(settings)
@@ -370,7 +382,8 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
                 metrics["dev"],
                 records,
                 steps_per_epoch=plan.evaluate_every,
-                defaults=advice_of_defaults(settings, by_default) if dev else None,
+                defaults=advice_of_defaults(settings, by_default, data.chosen) if dev else None,
+                chosen=data.chosen,
             ),
         ]
         for line in metrics["warnings"]:

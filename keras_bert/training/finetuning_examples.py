@@ -45,6 +45,8 @@ class FinetuningData:
         train, dev: `TokenizedExamples`; `dev` is None where all examples are trained on.
         inputs: fingerprints of everything that a run depends on except its settings.
         over_folds: without `dev`, the `OverFolds` of the runs before.
+        chosen: the names of settings that the series of runs chooses, and not the user. No warning
+            advises to change them.
     """
 
     recipe: TaskRecipe
@@ -52,6 +54,7 @@ class FinetuningData:
     dev: TokenizedExamples | None
     inputs: dict
     over_folds: OverFolds | None = None
+    chosen: frozenset[str] = frozenset()
 
     def with_examples(self, task, train, dev=None, *, over_folds=None):
         """The same with other examples, lists that `task` tokenizes."""

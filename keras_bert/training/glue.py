@@ -28,7 +28,7 @@ from keras_bert.tasks import task_class
 from keras_bert.tasks.losses import means_over
 from keras_bert.training.costs import Stopwatch
 from keras_bert.training.devices import Devices, scope_of
-from keras_bert.training.finetune import finetune, finetuning_plan, sweep
+from keras_bert.training.finetune import finetune_given, finetuning_plan, sweep_given
 from keras_bert.training.finetuning_examples import read_data
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.finetuning_task import StartingPoint, compile_for
@@ -242,16 +242,18 @@ def _model_of(name, settings, folder):
 def _train(name, settings, given, folder, report):
     """Trains a task, or reads the results; returns (the folder of the model, its results)."""
     of_runs = {n: value for n, value in given.items() if n not in (*_OWN, *_GRID)}
-    of_runs |= {**glue_settings(name, settings.data), "report": report}
+    of_runs |= glue_settings(name, settings.data)
+    options = {"report": report, "chosen": frozenset(_GRID) - given.keys()}
     chosen, seconds = {setting: tried[0] for setting, tried in settings.grid.items()}, 0.0
     if settings.is_sweep:
-        metrics = _once(sweep, folder.runs / name, **of_runs, **settings.grid)
+        metrics = _once(sweep_given, folder.runs / name, {**of_runs, **settings.grid}, options)
         best = metrics["runs"][metrics["kept"]["run"]]
         chosen = {setting: best[setting] for setting in _GRID}
         seconds += sum(run["seconds"] for run in metrics["runs"].values())
     model = _model_of(name, settings, folder)
     if settings.num_seeds > 1 or not settings.is_sweep:
-        metrics = _once(finetune, model, **of_runs, **chosen, num_seeds=settings.num_seeds)
+        of_best = {**of_runs, **chosen, "num_seeds": settings.num_seeds}
+        metrics = _once(finetune_given, model, of_best, options)
         seconds += metrics["seconds"]
     results = {**_of_glue(glue_metrics(name, _measures(metrics))), **chosen}
     results |= {"runs": settings.runs_per_task, "seconds": round(seconds, 3)}
@@ -262,12 +264,15 @@ def _train(name, settings, given, folder, report):
     return model, results
 
 
-def _once(function, output, /, **settings):
-    """The results of `sweep` or `finetune`, which is not called where it has finished."""
+def _once(function, output, settings, options):
+    """The results of `sweep_given` or `finetune_given`, which is not called where it has finished.
+
+    `options` are its arguments besides the settings.
+    """
     path = output / "metrics.json"
     if path.is_file():
         return read_metrics(path)
-    return function(**settings, output=str(output))
+    return function({**settings, "output": str(output)}, **options)
 
 
 def _measures(metrics):

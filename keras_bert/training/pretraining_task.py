@@ -1,6 +1,7 @@
 """The task of a pre-training run: from random weights or a model, with heads new or continued."""
 
 import os
+import warnings
 
 from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.files import hash_of_json, read_json
@@ -22,7 +23,7 @@ from keras_bert.encoders import (
     read_architecture,
     read_config,
 )
-from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
+from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS, DataFolder
 from keras_bert.tasks.pretraining import SpanSettings, StaticVectorSettings
 from keras_bert.tasks.pretraining.features import check_sequences_fit
 from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM, MaskedCausalLM
@@ -33,6 +34,8 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SpanPretrainer,
 )
 from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.training.settings import PretrainSettings
 
 # The task that each objective of a data job trains.
 _TASKS = {
@@ -145,26 +148,8 @@ def _from_random(task_class, folders, tokenizer, settings, report):
 
 def _from_folder(task_class, folders, tokenizer, settings, report):
     """The same from a model folder; heads that it lacks are new."""
-    path = find_model_folder(settings.model)
-    source = PretrainedCheckpoint(path)
-    encoder, own_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
-    if own_tokenizer is None:
-        raise InputError(
-            f"{source.name} has no tokenizer, so no data can be made for it. Add the tokenizer's "
-            "files."
-        )
-    if (
-        own_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
-        or own_tokenizer.lowercase != tokenizer.lowercase
-        or own_tokenizer.template != tokenizer.template
-    ):
-        raise InputError(
-            f"The data in {folders[0].path} has another vocabulary, case or template than the "
-            f"model in {source.name}. Make the data with the model's own."
-        )
-    _check_objective(encoder.config, task_class)
-    for folder in folders:
-        check_sequences_fit(folder, encoder.config, task_class, source=source.name)
+    source = _checkpoint_for(task_class, folders, tokenizer, settings.model)
+    encoder = source.encoder(dtype=settings.dtype)
     config = encoder.config.for_pretraining(task_class.TASK_TYPE)
     if config != encoder.config:
         encoder = encoder.rebuilt(config=config)
@@ -182,7 +167,49 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
         report(f"Left out, since this run does not train them: {listed(left_out)}.")
     if lacking:
         report(f"New, from random weights, since {settings.model} lacks them: {listed(lacking)}.")
-    return task, {"model": fingerprint_of_folder(path)}
+    return task, {"model": fingerprint_of_folder(source.folder)}
+
+
+def _checkpoint_for(task_class, folders, tokenizer, model):
+    """The `PretrainedCheckpoint` of a model; `InputError` where data or task do not fit it."""
+    source = PretrainedCheckpoint(find_model_folder(model))
+    of_model = source.tokenizer
+    if of_model is None:
+        raise InputError(
+            f"{source.name} has no tokenizer, so no data can be made for it. Add the tokenizer's "
+            "files."
+        )
+    if (
+        of_model.vocabulary.sha256 != tokenizer.vocabulary.sha256
+        or of_model.lowercase != tokenizer.lowercase
+        or of_model.template != tokenizer.template
+    ):
+        raise InputError(
+            f"The data in {folders[0].path} has another vocabulary, case or template than the "
+            f"model in {source.name}. Make the data with the model's own."
+        )
+    _check_objective(source.config, task_class)
+    for folder in folders:
+        check_sequences_fit(folder, source.config, task_class, source=source.name)
+    return source
+
+
+def continued_task_class(model, data):
+    """The class of task that `pretrain` trains from a model folder on a data folder.
+
+    None where it needs other settings than these two, or cannot.
+    """
+    try:
+        folder = DataFolder.open(data)
+        settings = {"data": data, "model": model, "steps": 1, "output": "unused"}
+        task_class = pretraining_task_class(folder, PretrainSettings.of(settings))
+        card = folder.card
+        tokenizer = Tokenizer(folder.vocabulary(), lowercase=card.lowercase, template=card.template)
+        with warnings.catch_warnings(action="ignore"):
+            _checkpoint_for(task_class, [folder], tokenizer, model)
+    except (InputError, OSError):
+        return None
+    return task_class
 
 
 def _options(task_class, settings, source=None):

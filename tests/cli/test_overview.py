@@ -56,6 +56,8 @@ def test_each_step_leads_to_the_next_one(tmp_path, monkeypatch, capsys):
     assert (
         printed.startswith("keras-bert pretraining-data") and "--vocab words/vocab.txt" in printed
     )
+    make(tmp_path / "pieces" / "tokenizer.json")  # of a unigram model
+    assert "--vocab pieces " in next_in(tmp_path, monkeypatch, capsys)
     make(tmp_path / "data" / "dataset_card.json")
     make(tmp_path / "data" / "vocab.txt")  # a part of this data folder
     printed = next_in(tmp_path, monkeypatch, capsys)
@@ -77,7 +79,8 @@ def test_each_step_leads_to_the_next_one(tmp_path, monkeypatch, capsys):
 def test_every_command_of_the_pipeline_parses():
     names = {step.command: step.output for step in overview.PIPELINE}
     for step in overview.PIPELINE:
-        line = step.arguments.format(**names).replace("'", "")
+        start = overview.start_of_pretraining(None)
+        line = step.arguments.format(**names, start=start).replace("'", "")
         assert parse([step.command, *line.split()]).command == step.command
     assert set(names) <= set(COMMANDS)
 

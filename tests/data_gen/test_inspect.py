@@ -431,6 +431,16 @@ def test_the_next_command_is_one_that_takes_these_rows(folders, capsys):
         assert last.startswith("Next: keras-bert pretrain --data")
 
 
+def test_a_folder_of_another_file_system(folders, capsys):
+    path = folders["pairs"].path
+    tf.io.gfile.makedirs("ram://of/pairs")
+    for name in tf.io.gfile.listdir(path):
+        if not tf.io.gfile.isdir(f"{path}/{name}"):
+            tf.io.gfile.copy(f"{path}/{name}", f"ram://of/pairs/{name}")
+    assert main(["inspect", "ram://of/pairs", "--count", "1"]) == 0
+    assert "Next: keras-bert pretrain --data ram://of/pairs " in capsys.readouterr().out
+
+
 def test_the_command_says_what_the_second_segment_is(folders, capsys):
     for name, labels in (("pairs", ("is next", "random")), ("orders", ("in order", "swapped"))):
         assert main(["inspect", folders[name].path, "--count", "30"]) == 0

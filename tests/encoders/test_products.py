@@ -136,6 +136,8 @@ def completed(given, seen):
     Args:
         given: options by name.
         seen: how often pairs have occurred, a `Counter`.
+
+    Where a BiLSTM would be in no new pair there is none: it takes longer than all else in a row.
     """
     if any(impossible(*pair) for pair in pairs_of(given)):
         return None
@@ -149,7 +151,7 @@ def completed(given, seen):
         option = (name, value)
         counts = [seen[(other, given[other]), option] for other in before if other in given]
         counts += [seen[option, (other, given[other])] for other in after if other in given]
-        return counts.count(0), -sum(counts)
+        return counts.count(0), value != "bilstm", -sum(counts)
 
     for value in sorted(OPTIONS[name], key=worth, reverse=True):
         row = completed({**given, name: value}, seen)

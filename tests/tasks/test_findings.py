@@ -1,6 +1,7 @@
 """What a run and `fit` say about examples and results, with the flag that helps."""
 
 import json
+import re
 import warnings
 from types import SimpleNamespace
 
@@ -18,7 +19,7 @@ from keras_bert.tasks.findings import (
     result_and_loss_findings,
     result_findings,
 )
-from keras_bert.training.finetune import finetune
+from keras_bert.training.finetune import finetune, sweep
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -77,6 +78,9 @@ def test_a_run_without_the_defaults_is_told_to_take_them():
     )
     assert "epochs" not in advice_of_defaults(settings_of(0.3, 20), default)
     assert advice_of_defaults(settings_of(1e-3, 40), default) is None
+    given = advice_of_defaults(settings_of(5e-5, 3), default, {"learning_rate"})
+    assert given == "Leave out `epochs` (--epochs), which is 3 here and 20 by default."
+    assert advice_of_defaults(settings_of(5e-5, 3), default, {"learning_rate", "epochs"}) is None
     task = SimpleNamespace(settings=SimpleNamespace(class_weights=None), tuned=())
     metrics = of([[5, 0], [1, 0]], "ab")
 
@@ -90,7 +94,17 @@ def test_a_run_without_the_defaults_is_told_to_take_them():
     never, loss = findings(defaults="Try the default.")
     assert "Try the default. Where labels are rare, `class_weights" in never
     assert "Try the default. Look at" in loss
+    chosen = {"learning_rate", "epochs"}
+    never, loss = findings(chosen=chosen)
+    assert 'predicts "a" for everything in the dev data. Where labels are rare' in never
+    assert "0.800 at the end. Look at" in loss and "--learning-rate" not in never + loss
+    never, loss = findings(chosen={"epochs"})
+    assert "A higher `learning_rate` (--learning-rate) helps where" in never
+    assert "Try another `learning_rate`" in loss and "--epochs" not in never + loss
+    never, _ = findings(chosen={"learning_rate"})
+    assert "More `epochs` (--epochs) help where the model" in never
     del task.settings.class_weights
+    assert findings(chosen=chosen)[0].endswith("for everything in the dev data.")
     assert "--class-weights" not in findings()[0]
     task.tuned, task.settings.temperature = ("temperature",), 1.0
     *_, calibration = findings()
@@ -146,6 +160,22 @@ def test_a_run_says_them_and_records_them(tmp_path):
         f"Warning: {finding}" for finding in metrics["warnings"]
     ]
     assert all(part in line for part, line in zip(PARTS, metrics["warnings"], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("rates", "flags"),
+    [({}, ["--epochs"]), ({"learning_rate": 1e-9}, ["--learning-rate", "--epochs"])],
+)
+def test_a_sweep_does_not_advise_against_the_rates_that_it_has_chosen(rates, flags, tmp_path):
+    tokenizer = make_tokenizer(WORDS)
+    save_folder(make_encoder(tokenizer), tokenizer, tmp_path / "model")
+    told, given = [], {"model": tmp_path / "model", "train": TRAIN, "dev": DEV}
+    given |= {"freeze_encoder": True, "batch_size": 16, "epochs": 1, "output": tmp_path / "sweep"}
+    metrics = sweep(**given, **rates, report=told.append)
+    warned = [line for line in told if line.startswith("Warning: The model predicts")]
+    assert len(warned) == len(metrics["runs"]) == (1 if rates else 3)
+    for line in warned:
+        assert re.findall(r"\((--learning-rate|--epochs)\), which is", line) == flags
 
 
 @pytest.mark.usefixtures("eager")

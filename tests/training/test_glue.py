@@ -132,6 +132,22 @@ def _measured_at_once(monkeypatch):
     monkeypatch.setattr(module, "_SECONDS_MEASURED", 0.01)
 
 
+def test_no_warning_advises_against_the_grid_unless_it_is_given(arguments, tmp_path, monkeypatch):
+    chosen_names = []
+
+    def sweep(settings, report, chosen):
+        chosen_names.append(chosen)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "sweep_given", sweep)
+    monkeypatch.setattr(module, "_expected_seconds", lambda *_: 0.0)
+    for left_out in ("learning_rate", "epochs"):
+        given = {name: value for name, value in arguments.items() if name != left_out}
+        with pytest.raises(KeyboardInterrupt):
+            glue(**given, tasks=["RTE"], dev_only=True, output=tmp_path / left_out)
+    assert chosen_names == [{"learning_rate"}, {"epochs"}]
+
+
 @pytest.fixture(scope="module")
 def run(folder, arguments):
     """One run of all nine tasks; (the folder, the results, the reported lines)."""
@@ -192,7 +208,7 @@ def test_the_zip_is_what_the_leaderboard_accepts(run):
 @pytest.mark.slow
 def test_a_finished_run_is_not_repeated(run, arguments, monkeypatch):
     output, results, _ = run
-    for name in ("sweep", "finetune", "predict", "evaluate"):
+    for name in ("sweep_given", "finetune_given", "predict", "evaluate"):
         monkeypatch.setattr(module, name, None)
     lines = []
     assert glue(**arguments, output=output, report=lines.append) == results
@@ -216,13 +232,13 @@ def test_a_killed_run_resumes_to_the_same_results(two, tmp_path, monkeypatch):
     """Killed in the second task's sweep, and again before the second task is predicted."""
     whole = glue(**two, output=tmp_path / "whole")
     sweeps, predictions = [], []
-    sweep, predict = module.sweep, module.predict
+    sweep, predict = module.sweep_given, module.predict
 
-    def killed_sweep(**settings):
+    def killed_sweep(settings, report, chosen):
         sweeps.append(settings["glue"])
         if len(sweeps) == 2:
             raise KeyboardInterrupt
-        return sweep(**settings)
+        return sweep(settings, report, chosen=chosen)
 
     def killed_predict(**settings):
         predictions.append(settings["glue"])
@@ -230,7 +246,7 @@ def test_a_killed_run_resumes_to_the_same_results(two, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return predict(**settings)
 
-    monkeypatch.setattr(module, "sweep", killed_sweep)
+    monkeypatch.setattr(module, "sweep_given", killed_sweep)
     monkeypatch.setattr(module, "predict", killed_predict)
     for finished in ("2 finished runs", "4 finished runs"):
         with pytest.raises(
@@ -239,7 +255,7 @@ def test_a_killed_run_resumes_to_the_same_results(two, tmp_path, monkeypatch):
             glue(**two, output=tmp_path / "killed")
         assert not (tmp_path / "killed" / "metrics.json").exists()
     lines = []
-    monkeypatch.setattr(module, "finetune", None)  # all runs are finished
+    monkeypatch.setattr(module, "finetune_given", None)  # all runs are finished
     again = glue(**two, output=tmp_path / "killed", report=lines.append)
     assert sweeps == ["RTE", "STS-B", "STS-B"] and predictions == ["RTE", "STS-B", "STS-B"]
     assert any(line.startswith("Expected time: about 0 seconds for 0 tasks") for line in lines)
