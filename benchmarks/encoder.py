@@ -21,7 +21,8 @@ one text of a sentence, from strings to labels, of our export's signature and of
 same.
 
 With a `--family`, the encoder of that `model_type` and the base class of `transformers` alone, in
-float32: milliseconds of processor for both directions, and for one text of 32 tokens.
+float32: milliseconds of processor for both directions, and for one text of 32 tokens, one thread
+each.
 """
 
 import os
@@ -86,14 +87,12 @@ def main():
         measure_gpu(rounds=arguments.rounds)
         return
     if arguments.served:
-        import tensorflow as tf
-
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
+        one_thread_each()
         for folder in arguments.served:
             measure_served(folder, rounds=40 * arguments.rounds)
         return
     if arguments.family:
+        one_thread_each()
         for family, length in itertools.product(arguments.family, arguments.length or (128, 512)):
             measure_family(family, length=length, rounds=arguments.rounds)
         return
@@ -112,6 +111,16 @@ def main():
             measure(point, rounds=arguments.rounds, rate=matrix_rate(point.dtype))
         else:
             in_a_process_of_its_own(choices, rounds=arguments.rounds)
+
+
+def one_thread_each():
+    """For seconds of processor, which waiting threads would add to."""
+    import tensorflow as tf
+    import torch
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    torch.set_num_threads(1)
 
 
 def in_a_process_of_its_own(choices, *, rounds):
@@ -139,10 +148,18 @@ def measure(point, *, rounds, rate):
         )
 
 
-# What a config needs that is not one of mini's sizes, by its own keys.
+SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+_OTHER_KEYS = dict.fromkeys(SIZES)
+_GPT = {
+    **{**_OTHER_KEYS, "max_position_embeddings": None, "use_cache": False},
+    **{"n_embd": 256, "n_layer": 4, "n_head": 4, "n_positions": 512},
+}
+_ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1}
+# What a config needs that is not one of mini's sizes, by its own keys; None: the key is left out.
 FAMILIES = {
-    "distilbert": {"dim": 256, "n_layers": 4, "n_heads": 4, "hidden_dim": 1024},
-    "roberta": {"max_position_embeddings": 514, "type_vocab_size": 1},
+    "distilbert": {**_OTHER_KEYS, "dim": 256, "n_layers": 4, "n_heads": 4, "hidden_dim": 1024},
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), _ROBERTA),
+    **dict.fromkeys(("gpt2", "openai-gpt"), _GPT),
     "mpnet": {"max_position_embeddings": 514},
     "deberta-v2": {
         **{"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
@@ -165,9 +182,7 @@ def measure_family(model_type, *, length, rounds):
         **BertConfig.preset("mini", vocab_size=VOCABULARY).to_dict(),
         **{"hidden_act": "gelu", "model_type": model_type, **FAMILIES.get(model_type, {})},
     }
-    names = ("vocab_size", "max_position_embeddings", *FAMILIES.get(model_type, {}))
-    if model_type != "distilbert":
-        names += ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    names = ("vocab_size", "max_position_embeddings", *SIZES, *FAMILIES.get(model_type, {}))
     given = {name: fields[name] for name in names if fields[name] is not None}
     config = read_config({"model_type": model_type, **given}, source="the benchmark")
     encoder = encoder_class(model_type)(config)
@@ -208,7 +223,6 @@ def measure_served(folder, *, rounds):
     import keras_bert as kb
 
     keras.utils.set_random_seed(0)
-    torch.set_num_threads(1)
     encoder, tokenizer = kb.load(folder)
     names = encoder.tensor_names(encoder.config).names_for("classifier")
     options = {} if names is None else {"pooling": names.pooling}

@@ -136,6 +136,8 @@ def completed(given, seen):
     Args:
         given: options by name.
         seen: how often pairs have occurred, a `Counter`.
+
+    Where a BiLSTM would be in no new pair there is none: it takes longer than all else in a row.
     """
     if any(impossible(*pair) for pair in pairs_of(given)):
         return None
@@ -157,7 +159,7 @@ def _completed(given, seen):
         pairs = [(other, option) for other in before] + [(option, other) for other in after]
         if not any(impossible(*pair) for pair in pairs):
             counts = [seen[pair] for pair in pairs]  # of pairs that a row with this value has
-            worths[value] = counts.count(0), -sum(counts)
+            worths[value] = counts.count(0), value != "bilstm", -sum(counts)
     for value in sorted(worths, key=worths.get, reverse=True):
         row = _completed({**given, name: value}, seen)
         if row is not None:

@@ -1,5 +1,8 @@
 """The runner: one clean kernel for all that can go wrong and right."""
 
+import os
+from ast import literal_eval
+
 import nbformat
 import pytest
 
@@ -39,6 +42,19 @@ def test_an_error_is_told_with_its_cell_and_nothing_is_written(write, capfd, is_
     assert path.read_text() == before
     printed = capfd.readouterr().out
     assert "ZeroDivisionError" in printed and ("b.ipynb: " in printed) == is_with_another
+
+
+def test_two_notebooks_have_half_of_the_cores_each(write, tmp_path):
+    if not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("NOT TESTED: one core, or no way to keep a process to some")
+    paths = []
+    for name in ("a", "b"):
+        file = str(tmp_path / f"cores of {name}")
+        cell = f"import os\nopen({file!r}, 'w').write(str(os.sched_getaffinity(0)))"
+        paths.append(str(write(v4.new_code_cell(cell), name=f"{name}.ipynb")))
+    assert main(["--check", *paths]) == 0
+    one, other = (literal_eval((tmp_path / f"cores of {name}").read_text()) for name in ("a", "b"))
+    assert not one & other and one | other == os.sched_getaffinity(0)
 
 
 def test_without_the_weights_a_notebook_that_wants_them_is_not_run_loudly(
