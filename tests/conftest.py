@@ -176,6 +176,6 @@ def optimized_graphs(_graphs_as_written):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _libraries_are_quick():
-    with quick_libraries():
+def _libraries_are_quick(_graphs_as_written):
+    with quick_libraries(datasets_as_written=_graphs_as_written):
         yield

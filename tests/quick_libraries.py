@@ -17,9 +17,9 @@ import pytest
 
 
 @contextlib.contextmanager
-def quick_libraries():
+def quick_libraries(*, datasets_as_written):
     """Within it, what is loaded of them is quick."""
-    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)  # the machine is not switched off here
         _inspect_functions_once(patch)
         _collect_protocols_once(patch)
@@ -27,8 +27,8 @@ def quick_libraries():
             _note_one_stack(patch)
             _keep_kernels(patch)
             _make_variables_by_one_kernel(patch)
-            _leave_datasets_as_written(patch)
-            stack.enter_context(_graphs_are_built_quickly())
+            if datasets_as_written:
+                _leave_datasets_as_written(patch)
         if "apache_beam" in sys.modules:
             _infer_types_once(patch)
         yield
@@ -75,20 +75,6 @@ def _make_variables_by_one_kernel(patch):
         return handle(*arguments, **options)
 
     patch.setattr(ops, "var_handle_op", handle_without_name)
-
-
-@contextlib.contextmanager
-def _graphs_are_built_quickly():
-    """TensorFlow has a second way from an operation's arguments to its node, in C++."""
-    from tensorflow.core.config import flags
-
-    flag = flags.config().graph_building_optimization
-    before = flag.value()
-    flag.reset(True)
-    try:
-        yield
-    finally:
-        flag.reset(before)
 
 
 def _leave_datasets_as_written(patch):

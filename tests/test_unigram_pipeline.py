@@ -1,4 +1,4 @@
-"""A unigram model through the pipeline: vocabulary, data, pre-training, filled masks, answers."""
+"""A unigram model through the pipeline: vocabulary, data, pre-training, filled masks, an export."""
 
 import json
 
@@ -7,7 +7,6 @@ import tensorflow as tf
 
 import keras_bert as kb
 from keras_bert.base.files import read_json
-from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.text.vocabulary import BERT_TOKENS
 from tests.eagerly import eagerly
@@ -59,8 +58,8 @@ def test_from_data_to_a_filled_mask(work, capsys):
     with eagerly():
         assert main(["pretrain", *arguments]) == 0, capsys.readouterr().err
     [candidates] = kb.fill_mask(model=run, text="The [MASK] sat", top_k=3)
-    with eagerly():  # the function that an export writes
-        serve = load_task(run).signatures()["serving_default"].function
-        answers = serve(tf.constant(["The [MASK] sat"]))
+    kb.export(model=run, output=work / "served")
+    served = tf.saved_model.load(str(work / "served" / "1")).signatures["serving_default"]
+    answers = served(text=tf.constant(["The [MASK] sat"]))
     names = [token.decode() for token in answers["pieces"][0, 0].numpy()[:3]]
     assert names == [candidate.token for candidate in candidates]
