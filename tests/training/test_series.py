@@ -88,7 +88,6 @@ def test_seeds_are_repeated_and_the_best_one_s_model_is_kept(seeds, given):
     assert "Run 2 of 2: seed-4." in told
 
 
-@pytest.mark.usefixtures("eager")
 def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
     seeds, given, tmp_path, monkeypatch
 ):
