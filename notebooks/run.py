@@ -42,7 +42,7 @@ def main(argv=None):
     parser.add_argument("notebooks", nargs="*", type=Path, help="the files (all of them)")
     parser.add_argument("--check", action="store_true", help="write nothing")
     arguments = parser.parse_args(argv)
-    # The longest start first: what trains by the clock, and the last.
+    # The longest start first: the one that trains for some minutes, then the last ones.
     paths = arguments.notebooks or sorted(HERE.glob("*.ipynb"), reverse=True)
     paths = sorted(filter(_can_run, paths), key=_trains_by_the_clock, reverse=True)
     run = functools.partial(run_and_report, keep=not arguments.check)
@@ -59,19 +59,19 @@ def main(argv=None):
 
 
 def _trains_by_the_clock(path):
-    """Whether a notebook trains for some minutes, which no faster machine shortens."""
+    """Whether a notebook trains for a given number of minutes, on any machine."""
     cells = nbformat.read(path, as_version=4).cells
     return any(re.search(r"^\s*minutes=", cell.source, re.M) for cell in cells)
 
 
 def _halves_of_the_cores():
-    """Two lists of cores; one of one core, none where no process can be kept to some."""
+    """Two lists of cores: one list of a single core, none if no process can be bound."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
     return [half for half in (cores[::2], cores[1::2]) if half]
 
 
 def _keep_to_a_half(left):
-    """So that what a notebook trains in a minute does not depend on the other one."""
+    """Binds this process to one half: what it trains in a minute does not depend on the other."""
     os.sched_setaffinity(0, left.get())
 
 

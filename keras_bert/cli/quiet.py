@@ -121,11 +121,11 @@ def configure_cpu():
 
 
 def import_large(name):
-    """Imports a library such as Keras, which Python's garbage collector never looks through.
+    """Imports a library such as Keras, and excludes its objects from garbage collection.
 
-    Keras and TensorFlow make a million objects that live as long as the process. A collector that
-    looks through them again and again takes 0.6 s of the import, and up to a quarter of a second at
-    any time after it.
+    Keras and TensorFlow create a million objects that live as long as the process. Going through
+    them again and again takes 0.6 s of the import, and a quarter of a second in every full
+    collection after it.
     """
     if name in sys.modules:
         return

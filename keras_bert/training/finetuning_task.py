@@ -117,8 +117,8 @@ class StartingPoint:
     def earlier_task(self, task_class):
         """-> (the `EarlierTask` of that class in the folder or None, the reason for None or None).
 
-        The reason is a sentence, and None where the folder was not fine-tuned. Another program's
-        head that cannot be read, such as that of a task that does not exist here, is a reason.
+        The reason is a sentence, and None where the folder was not fine-tuned. One reason is that
+        another program wrote a head for a task that does not exist here.
 
         Raises `InputError` where this library wrote the folder, and its head cannot be read.
         """

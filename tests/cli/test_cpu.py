@@ -1,4 +1,4 @@
-"""How a command uses the processor: by oneDNN, memory cleared once, no look for garbage."""
+"""How a command uses the processor: oneDNN, memory cleared once, few garbage collections."""
 
 import gc
 import os

@@ -137,7 +137,7 @@ def completed(given, seen):
         given: options by name.
         seen: how often pairs have occurred, a `Counter`.
 
-    Where a BiLSTM would be in no new pair there is none: it takes longer than all else in a row.
+    A BiLSTM takes longer than all else in a row, so it is chosen only for a pair that is new.
     """
     if any(impossible(*pair) for pair in pairs_of(given)):
         return None

@@ -111,7 +111,7 @@ def test_outputs_and_gradients_are_those_of_the_mask(
 @pytest.mark.parametrize("seed", [3, 4, 5])
 @pytest.mark.parametrize("packed", [False, True])
 def test_in_bfloat16_they_are_as_near_to_those_in_float32(packed, seed, whole_rows):
-    """By weights and inputs of which whole rows, too, are near; of one in ten they are not."""
+    """With seeds for which whole rows are within the bound, as nine seeds in ten are."""
     keras.utils.set_random_seed(seed)
     rows = rows_of(150, packed=packed)
     x = np.random.default_rng(seed).normal(size=(BATCH, 150, SIZE)).astype("float32")

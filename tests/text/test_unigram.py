@@ -156,8 +156,8 @@ def check_offsets(tokenizer, texts):
             assert text[start:end].strip(WHITE_SPACE) == text[start:end]
             covered.update(range(start, end))
         missed = "".join(c for at, c in enumerate(text) if at not in covered)
-        # What SentencePiece drops at the ends is not in a token, such as an Arabic vowel sign that
-        # it makes a space and a mark of. Alone it is none, either.
+        # SentencePiece drops some characters at the ends of a text, such as an Arabic vowel sign,
+        # which it turns into a space and a mark. A text of these characters alone has no tokens.
         letters = [c for c in missed if c.isalnum()]
         assert not letters or not tokenizer.tokenize(letters).flat_values.shape[0], (text, missed)
 
