@@ -1,14 +1,14 @@
 # The targets share one virtual environment, .venv, with the versions of constraints.txt. What compares
 # with PyTorch and transformers has another one, .venv-peers: PyPI's torch brings 5 GB of CUDA.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 QUICKSTART := quickstart
 
-.PHONY: quickstart test test-all test-peers test-cluster test-quick lint docs notebooks check-notebooks wheel benchmark clean
+.PHONY: quickstart test test-all test-slow test-peers test-cluster test-quick lint docs notebooks check-notebooks wheel benchmark clean
 
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
@@ -28,6 +28,10 @@ test-all: $(VENV)/installed-test
 	@$(BIN)/python $(PYTEST) -m "not peers and (slow or not cluster)"
 	@$(MAKE) --no-print-directory test-peers
 	@$(MAKE) --no-print-directory check-notebooks
+
+# What is slow by nature alone, and of it what is in TESTS. A folder without any is no failure.
+test-slow: $(VENV)/installed-test
+	@$(BIN)/python $(PYTEST) -m "slow and not peers" $(TESTS) || [ $$? = 5 ]
 
 # What compares with PyTorch and transformers as they are. Only these files are collected, since the
 # others need what the environment lacks.
@@ -88,7 +92,7 @@ clean:
 	rm -rf $(VENV) $(PEERS) $(QUICKSTART) build dist site *.egg-info .pytest_cache .ruff_cache
 
 $(VENV)/bin/python $(PEERS)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "keras-bert needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "keras-bert needs Python 3.11, 3.12 or 3.13: make PYTHON=/path/to/python3.13")'
 	@$(PYTHON) -m venv $(@:/bin/python=)
 
 # The marks are files, so that a second `make` installs nothing again.

@@ -24,9 +24,9 @@ from pathlib import Path
 import pytest
 
 from keras_bert.cli.quiet import configure_cpu
+from tests import seeds
 from tests.little_garbage import keep_from_collector
 from tests.peers import torch, transformers
-from tests.quick_libraries import quick_libraries
 
 configure_cpu()  # the tests compute as the commands do
 gc.disable()  # what goes in circles is collected file by file (see `keep_from_collector`)
@@ -72,6 +72,23 @@ def pytest_addoption(parser):
         help="TensorFlow optimizes the graphs of commands that are started, and none of the tests' "
         "own processes, where that takes a fifth of the time of a short run.",
     )
+
+    parser.addoption(
+        "--shift-seeds",
+        type=int,
+        default=0,
+        metavar="N",
+        help="Other draws: moves the seeds of the tests and of the programs that they start "
+        "(tests/seeds.py).",
+    )
+
+
+def pytest_configure(config):
+    os.environ[seeds.VARIABLE] = str(config.getoption("--shift-seeds"))
+
+
+def pytest_runtest_setup():
+    seeds.seed_generators()
 
 
 def pytest_report_header():
@@ -145,9 +162,9 @@ def _little_garbage_to_look_through():
 
 
 def _set_graph_optimizer(*, is_on):
-    from tensorflow.python.eager import context
+    import tensorflow as tf
 
-    context.context().set_optimizer_experimental_options({"disable_meta_optimizer": not is_on})
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not is_on})
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -173,9 +190,3 @@ def optimized_graphs(_graphs_as_written):
     _set_graph_optimizer(is_on=True)
     yield
     _set_graph_optimizer(is_on=not _graphs_as_written)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _libraries_are_quick(_graphs_as_written):
-    with quick_libraries(datasets_as_written=_graphs_as_written):
-        yield

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from keras_bert.layers.layout import Layout
+from tests.seeds import make_rng, shifted
 
 
 @keras.saving.register_keras_serializable(package="tests")
@@ -62,7 +63,7 @@ def check_layer(
         mixed_output: the type of the outputs under mixed_bfloat16.
         trains: the layer has weights, and one step of `fit` moves each of them.
     """
-    keras.utils.set_random_seed(7)
+    keras.utils.set_random_seed(shifted(7))
     layer = make(name="checked")
     arrays = list(inputs.values())
     expected = [np.asarray(y) for y in keras.tree.flatten(layer(*arrays))]
@@ -117,7 +118,7 @@ def _check_fit(model, inputs, shapes):
     before = [np.array(w.value) for w in model.trainable_weights]
     assert before
     model.compile(optimizer=keras.optimizers.Adam(0.1), loss=["mse"] * len(shapes))
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     targets = [rng.normal(size=shape).astype("float32") for shape in shapes]
     model.fit(inputs, targets, epochs=1, verbose=0, batch_size=shapes[0][0])
     for weight, old in zip(model.trainable_weights, before, strict=True):

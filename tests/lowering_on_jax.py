@@ -21,6 +21,7 @@ from keras_bert.layers.layout import Layout
 from keras_bert.layers.positions import RotaryPositions
 from keras_bert.layers.self_attention import SelfAttention
 from tests import step_program
+from tests.seeds import make_rng
 from tests.step_program import (
     BATCH,
     LAYERS,
@@ -165,7 +166,7 @@ def test_keras_does_not_try_again_what_no_kernel_takes(monkeypatch):
 
 
 def test_the_next_token_loss_beside_a_task_is_that_of_its_logits():
-    rng = np.random.default_rng(2)
+    rng = make_rng(2)
     embedding = keras.layers.Embedding(11, 8)
     head = LMHead(token_embedding=embedding, transform=None, use_bias=True)
     layer = NextTokenLoss(lm_head=head, weight=0.5)
@@ -189,7 +190,7 @@ def test_rows_whose_padding_is_not_last_are_nan_where_attention_reads_lengths(ca
 
     monkeypatch.setattr(jax.nn, "dot_product_attention", without_kernel)
     is_token = np.array([[1, 1, 1, 0], [0, 1, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0]])
-    x = np.random.default_rng(0).normal(size=(3, 5, 4, 2, 8)).astype("float16")
+    x = make_rng(0).normal(size=(3, 5, 4, 2, 8)).astype("float16")
     layout = Layout(input_mask=is_token, causal=causal)
     with for_gpu():
         context = fused_attention(*x, layout, window=None)

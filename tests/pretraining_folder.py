@@ -15,6 +15,7 @@ from keras_bert.records.masking import Masker, example_keys
 from keras_bert.records.specs import SPAN_FEATURES
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from tests.seeds import make_rng
 
 WORDS = 20
 MAX_LENGTH, MAX_PREDICTIONS = 16, 3
@@ -27,7 +28,7 @@ def make_data_folder(
     """Writes data and vocab.txt into `folder`; further arguments go into the dataset card."""
     folder.mkdir(parents=True)
     VOCABULARY.save(folder / "vocab.txt")
-    generator = np.random.default_rng(seed)
+    generator = make_rng(seed)
     spec = compact(objective=objective, masking=masking)
     splits = {}
     for split, count, parts in (("train", rows, shards), ("eval", eval_examples, 1)):

@@ -14,13 +14,14 @@ from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.training.optimizer import make_optimizer
+from tests.seeds import make_rng, shifted
 
 STEPS, BATCH, LENGTH, PREDICTIONS = 20, 8, 6, 2
 
 
 def rows():
     """Inputs, labels and weights of all steps; the devices' parts have weights of other sums."""
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     ids = rng.integers(0, 3, (STEPS * BATCH, LENGTH)).astype("int32")  # soon learned
     positions = np.tile(np.array([[1, 3]], "int32"), (len(ids), 1))
     labels = np.take_along_axis(ids, positions, axis=1)
@@ -40,7 +41,7 @@ def losses(devices):
     names = keras.distribution.list_devices("cpu")[:devices]
     distribution = keras.distribution.DataParallel(devices=names)
     keras.distribution.set_distribution(distribution if devices > 1 else None)
-    keras.utils.set_random_seed(1)
+    keras.utils.set_random_seed(shifted(1))
     config = BertConfig(
         vocab_size=20,
         hidden_size=8,

@@ -12,6 +12,7 @@ from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.training.optimizer import make_optimizer
+from tests.seeds import make_rng, shifted
 
 VOCABULARY = 1031  # no other size of the program
 LAYERS = 2
@@ -26,7 +27,7 @@ def make_task(
     layers=LAYERS,
     jit_compile=True,
 ):
-    keras.utils.set_random_seed(1)
+    keras.utils.set_random_seed(shifted(1))
     config = BertConfig(
         vocab_size=VOCABULARY,
         hidden_size=16,
@@ -46,7 +47,7 @@ def make_task(
 
 def batches(task, count=1):
     """(x, y, sample_weight) of `count` batches of ids that occur often and seldom, with padding."""
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     rows = count * BATCH
     ids = np.minimum(rng.geometric(0.02, (rows, LENGTH)), VOCABULARY - 2).astype("int32")
     is_token = np.arange(LENGTH) < rng.integers(8, LENGTH + 1, (rows, 1))

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_bert.cli.main import main
 from keras_bert.training.logs import as_table
+from tests.seeds import make_rng
 
 ARCHITECTURE = {
     "vocab_size": 120,
@@ -24,7 +25,7 @@ ARCHITECTURE = {
 def keras_bert(tmp_path_factory):
     """Runs a command in a folder; gives what it printed. Flags are relative to the folder."""
     folder = tmp_path_factory.mktemp("line")
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     words = ["river", "bank", "money", "boat", "water", "loan", "the", "and", "flows", "lends"]
     sentences = [f"{' '.join(rng.choice(words, rng.integers(4, 9)))}." for _ in range(120)]
     documents = ["\n".join(sentences[i : i + 6]) for i in range(0, 120, 6)]

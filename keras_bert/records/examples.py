@@ -40,6 +40,7 @@ def read_records(shard, compression):
     inside, is_whole = (-1, True) if compression else _records_inside(shard)
     options = tf.data.Options()
     options.autotune.enabled = False  # destroying an iterator would wait for its thread
+    options.experimental_optimization.apply_default_optimizations = False  # nothing to fuse
     records = tf.data.TFRecordDataset(shard, compression).take(inside).with_options(options)
     count = 0
     try:

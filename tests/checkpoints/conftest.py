@@ -10,6 +10,7 @@ from keras_bert import Tokenizer
 from keras_bert.checkpoints import save_folder
 from keras_bert.encoders import new_encoder, read_config
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from tests.seeds import make_rng
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
 SIZES = {
@@ -44,7 +45,7 @@ def make_encoder():
 @pytest.fixture
 def inputs():
     """A batch with padding, two segments and positions of predictions."""
-    rng = np.random.default_rng(5)
+    rng = make_rng(5)
     lengths = np.array([6, 3, 5])
     return {
         "input_ids": rng.integers(5, 15, (3, 6)).astype("int32"),
@@ -61,7 +62,7 @@ def shake_fixture():
 
 def shake(model):
     """Random values everywhere: biases of zero and gammas of one hide a mix-up."""
-    rng = np.random.default_rng(21)
+    rng = make_rng(21)
     for weight in model.trainable_weights:
         weight.assign(rng.normal(size=weight.shape) * 0.3)
     return model

@@ -8,6 +8,7 @@ from keras_bert.checkpoints import load, load_task
 from keras_bert.tasks.classification.classifier import Classifier
 from tests.encoders.test_families import FAMILIES, LABELS, batch, theirs
 from tests.peers import peft, torch, transformers
+from tests.seeds import make_rng, shifted
 
 GPT2 = {"vocab_size": 31, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 20}
 CONFIGS = {"gpt2": ("GPT2", GPT2)} | {n: (f.name, f.config) for n, f in FAMILIES.items()}
@@ -23,7 +24,7 @@ OPTIONS = {"id2label": dict(enumerate(LABELS)), "pad_token_id": 1}
 def reference(model_type):
     """A classifier of `transformers` with large random weights."""
     name, config = CONFIGS[model_type]
-    torch.manual_seed(5)
+    torch.manual_seed(shifted(5))
     config = getattr(transformers, f"{name}Config")(**{**config, **OPTIONS})
     return randomized(getattr(transformers, f"{name}ForSequenceClassification")(config))
 
@@ -77,7 +78,7 @@ def test_both_ways(model_type, layers, tmp_path):
 
     # Ours, read there.
     encoder.enable_lora(4, alpha=6.0, layers=layers)
-    rng = np.random.default_rng(2)
+    rng = make_rng(2)
     task = Classifier(encoder, tokenizer, labels=LABELS, **standard(encoder))
     for weight in task.trainable_weights:
         weight.assign(rng.normal(size=weight.shape, scale=0.3))

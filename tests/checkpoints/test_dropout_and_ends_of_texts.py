@@ -11,6 +11,7 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.gpt import Gpt2Config
 from keras_bert.encoders.gpt.encoder import GptEncoder
 from tests.peers import torch, transformers
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 pytestmark = pytest.mark.peers
@@ -26,7 +27,7 @@ def test_dropout_is_where_transformers_has_it(model_type, tmp_path):
     task = kb.Classifier(encoder, tokenizer, labels=["good", "bad", "odd"])
     for weight in task.trainable_weights:
         if "classifier" in weight.path or "pooler" in weight.path:
-            weight.assign(np.random.default_rng(3).normal(size=weight.shape))
+            weight.assign(make_rng(3).normal(size=weight.shape))
     task.save(tmp_path / "model")
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "model")
     theirs.eval()

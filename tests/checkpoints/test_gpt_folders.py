@@ -7,6 +7,7 @@ import keras_bert as kb
 from keras_bert.encoders import new_encoder, read_config
 from keras_bert.inputs.framing import frame
 from tests.peers import torch, transformers
+from tests.seeds import shifted
 from tests.text.test_gpt_vocabularies import built, trained, write
 
 NAMES = {"openai-gpt": "OpenAIGPT", "gpt2": "GPT2"}
@@ -27,7 +28,7 @@ def written(name, head, folder, **config):
     """A random model and its tokenizer, as `transformers` writes them."""
     vocab, merges = trained(name)
     tokenizer = getattr(transformers, f"{NAMES[name]}Tokenizer")(vocab=vocab, merges=merges)
-    torch.manual_seed(3)
+    torch.manual_seed(shifted(3))
     config = {**SIZES, "vocab_size": len(tokenizer), **config}
     config = getattr(transformers, f"{NAMES[name]}Config")(**config)
     model = randomized(getattr(transformers, f"{NAMES[name]}{head}")(config))
@@ -178,7 +179,7 @@ def test_a_run_from_a_folder_without_special_tokens(name, tmp_path):
 def test_a_roberta_folder(tmp_path):
     vocab, merges = trained("roberta")
     tokenizer = transformers.RobertaTokenizer(vocab=vocab, merges=merges)
-    torch.manual_seed(3)
+    torch.manual_seed(shifted(3))
     config = transformers.RobertaConfig(
         vocab_size=len(tokenizer),
         hidden_size=24,

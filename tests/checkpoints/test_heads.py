@@ -13,6 +13,7 @@ from keras_bert.checkpoints.convert import convert
 from keras_bert.encoders.bert.encoder import BertEncoder
 from tests.checkpoints.conftest import SIZES
 from tests.peers import torch, transformers
+from tests.seeds import make_rng, shifted
 from tests.small_model import encode
 
 # RoBERTa's byte-level tokenizer is said to be missing, each time.
@@ -59,7 +60,7 @@ def folders(tmp_path_factory, tokenizer, make_encoder):
         model = KINDS[kind](encoder, its_tokenizer)
         for weight in model.trainable_weights:
             if "classifier" in weight.path or "qa_outputs" in weight.path:
-                weight.assign(np.random.default_rng(3).normal(size=weight.shape))
+                weight.assign(make_rng(3).normal(size=weight.shape))
         folder = tmp_path_factory.mktemp("heads") / name
         save_folder(model, its_tokenizer, folder)
         assert read_json(folder / "config.json")["architectures"] == [name]
@@ -141,7 +142,7 @@ def test_what_transformers_writes_loads_with_the_same_outputs(name, tokenizer, t
     if name.endswith("Classification"):
         config.id2label = dict(enumerate(LABELS))
     reference = getattr(transformers, name)(config)
-    torch.manual_seed(0)
+    torch.manual_seed(shifted(0))
     with torch.no_grad():
         for weight in reference.parameters():
             weight.normal_(0, 0.3)

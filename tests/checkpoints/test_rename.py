@@ -7,9 +7,10 @@ import pytest
 from keras_bert.base import rename
 from keras_bert.base.rename import Rename, transposed
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 
 SIZES = {"D": 3, "I": 4, "N": 2, "H": 2, "C": 6}  # I = N H
-RNG = np.random.default_rng(4)
+RNG = make_rng(4)
 
 
 class Model:

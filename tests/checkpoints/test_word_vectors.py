@@ -22,6 +22,7 @@ from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.training.finetuning_task import StartingPoint
 from tests import small_model
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 
 WORDS = ["the", "New York", ". . .", "naïve", "\u00a0", "0.5", "日本"]
 D = 5
@@ -29,7 +30,7 @@ D = 5
 
 @pytest.fixture(scope="module")
 def vectors():
-    return np.random.default_rng(0).normal(size=(len(WORDS), D)).astype(np.float32)
+    return make_rng(0).normal(size=(len(WORDS), D)).astype(np.float32)
 
 
 def text_of(words, vectors, *, header, end=""):
@@ -209,7 +210,7 @@ def test_a_binary_file_is_read_whatever_the_boundaries_of_what_is_read_at_once(
     tmp_path, monkeypatch
 ):
     words = [f"w{number}" for number in range(300)]
-    table = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    table = make_rng(0).normal(size=(300, 3)).astype(np.float32)
     path = tmp_path / "words.bin"
     path.write_bytes(binary_of(words, table, end=b"\n"))
     for size in (1, 7, 64, 1000):

@@ -9,6 +9,7 @@ from keras_bert.base.files import read_json
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.inference.predict import predict
 from tests.peers import torch, transformers
+from tests.seeds import make_rng, shifted
 from tests.small_model import encode, make_encoder
 from tests.text.unigram_models import SENTENCES, model
 
@@ -60,7 +61,7 @@ def folders(tmp_path_factory, tokenizers):
 
 @pytest.fixture(scope="module")
 def batch():
-    generator = np.random.default_rng(5)
+    generator = make_rng(5)
     lengths = np.array([6, 3, 5])
     mask = (np.arange(6) < lengths[:, None]).astype("int32")
     ids = generator.integers(5, 900, (3, 6)).astype("int32")
@@ -154,7 +155,7 @@ def test_what_transformers_writes_loads_with_the_same_outputs(name, tokenizers, 
         num_labels=2 if name.endswith("Answering") else 3,
         **SIZES,
     )
-    torch.manual_seed(0)
+    torch.manual_seed(shifted(0))
     reference = getattr(transformers, name)(config)
     reference.save_pretrained(tmp_path)
     tokenizers[model_type].save(tmp_path)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cluster import flink
 from tests.cluster.flink import REPOSITORY, Cluster
+from tests.seeds import shifted
 
 pytestmark = pytest.mark.cluster
 
@@ -40,7 +41,7 @@ def cluster(tmp_path_factory):
 
 def write_corpus(folder, *, files, size):
     """Files of `size` bytes in all: documents of lines of words that follow Zipf's law."""
-    draw = random.Random(1)
+    draw = random.Random(shifted(1))
     letters = "etaoinshrdlucmfwypvbgkjqxz"
     words = ["".join(draw.choices(letters, k=draw.randint(2, 9))) for _ in range(WORDS)]
     weights = [1 / (rank + 1) for rank in range(WORDS)]
@@ -226,7 +227,6 @@ def test_a_pool_that_is_gone_is_one_sentence(cluster, corpus, vocab, tmp_path):
 
 
 def test_a_job_server_that_does_not_answer_is_one_sentence(cluster, corpus, vocab, tmp_path):
-    started = time.monotonic()
     status, output = cluster.run(
         *data_flags(corpus, vocab), "--output", tmp_path / "data", endpoint="127.0.0.1:9"
     )
@@ -235,7 +235,6 @@ def test_a_job_server_that_does_not_answer_is_one_sentence(cluster, corpus, voca
         "keras-bert: No job server answers at 127.0.0.1:9 within 10 s. Start it, or correct "
         "--job_endpoint.\n"
     )
-    assert time.monotonic() - started < 60
 
 
 def test_a_pool_with_another_python_is_said(cluster, corpus, vocab, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.data_gen.other_file_system import OtherFileSystem
+from tests.seeds import shifted
 
 
 class NumberedCorpus:
@@ -17,7 +18,7 @@ class NumberedCorpus:
     """
 
     def __init__(self, document_sizes, seed=0):
-        rng = random.Random(seed)
+        rng = random.Random(shifted(seed))
         self.first = len(SPECIAL_TOKENS)
         self.documents, number = [], self.first
         for size in document_sizes:
@@ -54,7 +55,7 @@ class NumberedCorpus:
 
 @pytest.fixture(scope="session")
 def corpus():
-    sizes = random.Random(7).choices([1, 2, 5, 12, 20, 30], k=160)
+    sizes = random.Random(shifted(7)).choices([1, 2, 5, 12, 20, 30], k=160)
     return NumberedCorpus(sizes)
 
 

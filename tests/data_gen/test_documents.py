@@ -15,6 +15,7 @@ from data_gen.documents import blocks, find, read, texts
 from data_gen.files import Block
 from data_gen.settings import Reading
 from tests.messages import raises_input_error
+from tests.seeds import shifted
 
 BOOK = """\ufeffA Title
 
@@ -112,7 +113,7 @@ def test_a_form_can_be_forced(tmp_path):
 
 def long_text(form, size, seed=0):
     """Many documents of words that differ, some of them long, in a form."""
-    rng = random.Random(seed)
+    rng = random.Random(shifted(seed))
     made, total = [], 0
     while total < size:
         sentences = [

@@ -15,6 +15,7 @@ from keras_bert.records.inspection import read_instances, verify
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.messages import raises_input_error
+from tests.seeds import shifted
 from tests.undrawn import undrawn
 
 LENGTH = 48
@@ -322,7 +323,7 @@ LETTERS = WordPieceVocabulary([*SPECIAL_TOKENS, *"ab", "##a", "##b", "##ab", "##
 @pytest.mark.parametrize("objective", ["mlm", "span"])
 def test_whole_words_are_masked_whole_from_text_to_rows(tmp_path, objective):
     """Words of several pieces, made by the job; a word that is masked in part is found."""
-    rng = random.Random(0)
+    rng = random.Random(shifted(0))
     words = ["".join(rng.choices("ab", k=rng.randint(1, 6))) for _ in range(6000)]
     lines = [" ".join(words[start : start + 12]) for start in range(0, len(words), 12)]
     text = "\n\n".join("\n".join(lines[start : start + 9]) for start in range(0, len(lines), 9))

@@ -20,6 +20,7 @@ from keras_bert.text.template import Template
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 from tests.messages import raises_input_error
+from tests.seeds import shifted
 from tests.undrawn import undrawn
 
 LENGTH, PREDICTIONS, COPIES = 64, 10, 3
@@ -88,7 +89,9 @@ def test_rows_of_another_template(corpus, corpus_files, tmp_path):
         assert first + second == len(tokens) <= LENGTH
     shown = next(read_instances(folder, folder.shards("train"), count=1)).tokens
     assert [token.text for token in shown if token.segment is None] == ["<s>", *["</s>"] * 3]
-    x, _, _ = next(iter(training_dataset(folder, vocabulary=vocabulary, seed=0, batch_size=4)))
+    x, _, _ = next(
+        iter(training_dataset(folder, vocabulary=vocabulary, seed=shifted(0), batch_size=4))
+    )
     assert not x["segment_ids"].numpy().any()
     # The folder is a vocabulary, too, as any other.
     loaded = Tokenizer.from_vocab(tmp_path / "data")
@@ -349,7 +352,7 @@ def test_a_real_book(shared_data, minilm_folder, tmp_path):
     text = whole.astype(np.uint16).tobytes()
     rows = examples_of(tmp_path / "data", "train")
     assert len(rows) > 500
-    for row in random.Random(0).sample(rows, 100):
+    for row in random.Random(shifted(0)).sample(rows, 100):
         tokens, first = restored(row), row["segment_lengths"][0]
         for segment in (tokens[1 : first - 1], tokens[first:-1]):
             assert np.array(segment, np.uint16).tobytes() in text
@@ -466,7 +469,7 @@ def test_a_vocabulary_without_mask_is_one_sentence(corpus_files, tmp_path):
 
 def test_unigram_replacements_follow_the_text(corpus, tmp_path):
     """A text of "w1" and, one time in four, "w2": no other piece replaces anything."""
-    rng = random.Random(0)
+    rng = random.Random(shifted(0))
     text = "\n\n".join(
         "\n".join(" ".join(rng.choices(["w1", "w2"], [3, 1], k=20)) for _ in range(20))
         for _ in range(60)
@@ -499,7 +502,9 @@ def replaced(folder):
 
     put = set()
     batches = 2 * folder.card.splits["train"].instances // 16
-    dataset = training_dataset(folder, vocabulary=folder.vocabulary(), batch_size=16, seed=1)
+    dataset = training_dataset(
+        folder, vocabulary=folder.vocabulary(), batch_size=16, seed=shifted(1)
+    )
     for x, y, weights in dataset.take(batches).as_numpy_iterator():
         filled = weights["masked_lm"] > 0
         seen = x["input_ids"][np.nonzero(filled)[0], x["masked_lm_positions"][filled]]

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from data_gen.segments import join, pairs, singles, truncate
+from tests.seeds import make_rng, shifted
 
 
 def corpus(document_sentences, seed=0, longest=1000):
     """`Sentences` of numbered tokens: token k of the corpus is k. Takes sentences a document."""
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     lengths = rng.integers(1, 40, sum(document_sentences))
     tokens = np.arange(lengths.sum(), dtype=np.int32)
     sentences, _ = join(tokens, lengths, document_sentences, longest=longest)
@@ -32,7 +33,7 @@ def test_join_leaves_out_what_is_empty_and_cuts_what_is_long():
 
 def test_pairs_are_text_of_one_document_each_and_labels_are_true():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4)
-    segments = pairs(sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    segments = pairs(sentences, max_tokens=125, short_seq_prob=0.1, rng=make_rng(0))
     bounds = set(sentences.starts.tolist())
     assert (segments.a[:, 0] < segments.a[:, 1]).all()
     assert (segments.b[:, 0] < segments.b[:, 1]).all()
@@ -51,7 +52,7 @@ def test_pairs_are_text_of_one_document_each_and_labels_are_true():
 
 def test_first_segments_and_true_second_ones_cover_every_token_once():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4)
-    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(1))
+    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=make_rng(1))
     ranges = [*segments.a, *segments.b[segments.labels == 0]]
     covered = np.concatenate([np.arange(*edges) for edges in ranges])
     np.testing.assert_array_equal(np.sort(covered), sentences.tokens)
@@ -92,7 +93,7 @@ def reference_pairs(documents, max_tokens, short_seq_prob, rng):
 
 
 def test_pairs_are_distributed_as_berts():
-    sizes = random.Random(0).choices(range(1, 60), k=80)
+    sizes = random.Random(shifted(0)).choices(range(1, 60), k=80)
     sentences = corpus(sizes, seed=2)
     split = np.split(sentences.tokens, sentences.starts[1:-1])
     documents = [
@@ -101,12 +102,10 @@ def test_pairs_are_distributed_as_berts():
     ]
     ours, theirs = [], []
     for seed in range(30):
-        segments = pairs(
-            sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(seed)
-        )
+        segments = pairs(sentences, max_tokens=125, short_seq_prob=0.1, rng=make_rng(seed))
         a, b = (np.diff(ranges, axis=1).ravel() for ranges in (segments.a, segments.b))
         ours.append([len(a), a.mean(), b.mean(), segments.labels.mean(), (a + b > 125).mean()])
-        rows = reference_pairs(documents, 125, 0.1, random.Random(seed))
+        rows = reference_pairs(documents, 125, 0.1, random.Random(shifted(seed)))
         a, b = (np.array([len(row[side]) for row in rows]) for side in (0, 1))
         fraction = np.mean([row[2] for row in rows])
         theirs.append([len(a), a.mean(), b.mean(), fraction, (a + b > 125).mean()])
@@ -117,13 +116,13 @@ def test_pairs_are_distributed_as_berts():
 
 def test_about_half_of_the_pairs_are_random():
     sentences = corpus([200] * 50)
-    segments = pairs(sentences, max_tokens=300, short_seq_prob=0.0, rng=np.random.default_rng(0))
+    segments = pairs(sentences, max_tokens=300, short_seq_prob=0.0, rng=make_rng(0))
     assert abs(segments.labels.mean() - 0.5) < 4.5 * np.sqrt(0.25 / len(segments.labels))
 
 
 def test_one_document_gives_random_segments_from_a_distant_part():
     sentences = corpus([400])
-    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=make_rng(0))
     is_random = segments.labels == 1
     assert segments.same_document == is_random.sum() > 50
     a, b = segments.a[is_random], segments.b[is_random]
@@ -131,30 +130,26 @@ def test_one_document_gives_random_segments_from_a_distant_part():
     assert between.min() >= 60
     assert (b[:, 0] > a[:, 0]).any() and (b[:, 0] < a[:, 0]).any()
     # Without enough text for that, segments follow each other.
-    short = pairs(corpus([5]), max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    short = pairs(corpus([5]), max_tokens=60, short_seq_prob=0.1, rng=make_rng(0))
     assert len(short.a) and not short.labels.any()
 
 
 def test_text_without_a_second_part():
     one_sentence, _ = join(np.arange(9), [9], [1], longest=60)
-    segments = pairs(one_sentence, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
+    segments = pairs(one_sentence, max_tokens=60, short_seq_prob=0.0, rng=make_rng(0))
     np.testing.assert_array_equal(segments.a, [[0, 4]])
     np.testing.assert_array_equal(segments.b, [[4, 9]])
     one_word, _ = join(np.arange(1), [1], [1], longest=60)
-    segments = pairs(one_word, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
+    segments = pairs(one_word, max_tokens=60, short_seq_prob=0.0, rng=make_rng(0))
     assert len(segments.a) == 0 and segments.dropped == 1
     nothing, _ = join(np.arange(0), [0], [1], longest=60)
-    assert (
-        len(pairs(nothing, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0)).a) == 0
-    )
-    assert (
-        len(singles(nothing, max_tokens=9, short_seq_prob=0.0, rng=np.random.default_rng(0))) == 0
-    )
+    assert len(pairs(nothing, max_tokens=60, short_seq_prob=0.0, rng=make_rng(0)).a) == 0
+    assert len(singles(nothing, max_tokens=9, short_seq_prob=0.0, rng=make_rng(0))) == 0
 
 
 def test_one_word_documents_pair_with_each_other():
     sentences, _ = join(np.arange(10), [1] * 10, [1] * 10, longest=60)
-    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    segments = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=make_rng(0))
     assert len(segments.a) == 10 and segments.labels.all()
 
 
@@ -171,7 +166,7 @@ def reference_truncate(a, b, limit, rng):
 
 
 def test_truncation_is_berts():
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     sizes = rng.integers(1, 90, (3000, 2))
     a = np.stack([np.zeros(3000, int), sizes[:, 0]], axis=1) + 1000
     b = np.stack([np.zeros(3000, int), sizes[:, 1]], axis=1) + 2000
@@ -180,7 +175,7 @@ def test_truncation_is_berts():
     fronts = [[], []]
     for row in range(3000):
         ranges = (np.arange(*a[row]), np.arange(*b[row]))
-        expected = reference_truncate(*ranges, 61, random.Random(row))
+        expected = reference_truncate(*ranges, 61, random.Random(shifted(row)))
         for side, (ours, theirs) in enumerate(
             zip((short_a[row], short_b[row]), expected, strict=True)
         ):
@@ -195,7 +190,7 @@ def test_truncation_is_berts():
 
 def test_single_segments_are_whole_sentences_packed_to_the_length():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4, longest=60)
-    segments = singles(sentences, max_tokens=60, short_seq_prob=0.0, rng=np.random.default_rng(0))
+    segments = singles(sentences, max_tokens=60, short_seq_prob=0.0, rng=make_rng(0))
     starts = sentences.starts.tolist()
     ends_of_documents = set(sentences.starts[sentences.documents].tolist())
     previous = 0
@@ -211,7 +206,7 @@ def test_single_segments_are_whole_sentences_packed_to_the_length():
 
 def test_short_single_segments():
     sentences = corpus([3000], longest=60)
-    segments = singles(sentences, max_tokens=400, short_seq_prob=0.1, rng=np.random.default_rng(0))
+    segments = singles(sentences, max_tokens=400, short_seq_prob=0.1, rng=make_rng(0))
     sizes = np.diff(segments, axis=1)
     fraction = (sizes < 330).mean()  # a long one lacks less than a sentence; most short ones more
     assert 0.04 < fraction < 0.14

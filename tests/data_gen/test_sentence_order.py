@@ -9,6 +9,7 @@ from data_gen.segments import consecutive, join
 from keras_bert.records import DataFolder
 from keras_bert.records.padding import pad
 from tests.data_gen.conftest import NumberedCorpus
+from tests.seeds import make_rng
 from tests.undrawn import undrawn
 from tests.unmasked import unmask
 
@@ -17,7 +18,7 @@ LENGTH, PREDICTIONS = 48, 7
 
 def chosen(document_sentences, *, seed=0, longest=30, **options):
     """-> (`Sentences` of numbered tokens, what `consecutive` makes of them)."""
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     lengths = rng.integers(1, longest, sum(document_sentences))
     tokens = np.arange(lengths.sum(), dtype=np.int32)
     sentences, _ = join(tokens, lengths, document_sentences, longest=1000)

@@ -7,13 +7,14 @@ import pytest
 from data_gen.documents import Document
 from data_gen.files import Block
 from data_gen.shards import Item, eval_limit, plan
+from tests.seeds import shifted
 
 MEBI = 1 << 20
 
 
 def make_blocks(count, size=MEBI // 4, fraction=0.1, seed=0):
     """Blocks of ten documents with random hashes, counted as `documents.blocks` counts them."""
-    rng = random.Random(seed)
+    rng = random.Random(shifted(seed))
     limit = eval_limit(fraction)
     blocks, digests = [], []
     for number in range(count):
@@ -62,7 +63,7 @@ def test_order_and_names_do_not_matter():
     blocks, _, limit = make_blocks(60)
     expected = plan(blocks, shard_bytes=MEBI, eval_below=limit)
     shuffled = [block._replace(path=f"other{i}") for i, block in enumerate(blocks)]
-    random.Random(1).shuffle(shuffled)
+    random.Random(shifted(1)).shuffle(shuffled)
     got = plan(shuffled, shard_bytes=MEBI, eval_below=limit)
     nameless = [
         [item._replace(blocks=tuple(b._replace(path="") for b in item.blocks)) for item in items]

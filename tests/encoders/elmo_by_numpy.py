@@ -8,6 +8,8 @@ import json
 import h5py
 import numpy as np
 
+from tests.seeds import make_rng
+
 BEGIN, END = object(), object()  # the marks of a sentence
 
 
@@ -102,7 +104,7 @@ OPTIONS = {
 
 def write_elmo(folder, options=OPTIONS, *, seed=0):
     """Writes the two files with random weights, large enough that values are clipped."""
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "some_options.json").write_text(json.dumps(options))
     lstm, cnn = options["lstm"], options["char_cnn"]

@@ -23,6 +23,7 @@ from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.encoders.toy_encoder import HOME, ToyConfig, ToyEncoder
 from tests.exports.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.seeds import make_rng
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 WORDS = [f"w{i}" for i in range(8)]
@@ -78,7 +79,7 @@ def arguments(data):
 def files(tmp_path_factory):
     """The folder for each task type."""
     folder = tmp_path_factory.mktemp("toy_files")
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     texts = [" ".join(rng.permutation(WORDS)[: rng.integers(4, 7)]) for _ in range(12)]
     for kind in LINES:
         write_examples(folder / kind, kind, texts)

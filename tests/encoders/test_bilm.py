@@ -21,10 +21,11 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.encoders.elmo_by_numpy import BEGIN, END, OPTIONS, Elmo, write_elmo
+from tests.seeds import make_rng, shifted
 
 WORDS = ["the", "a", "gröblich", "猫", "##ing", "x" * 60, "word"]
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS])
-RNG = np.random.default_rng(8)
+RNG = make_rng(8)
 SIZES = {"vocab_size": len(VOCABULARY), "hidden_size": 12, "lstm_size": 9}
 FILTERS = ((1, 4), (3, 5))
 
@@ -34,14 +35,14 @@ def config(**changes):
 
 
 def make(**changes):
-    keras.utils.set_random_seed(2)
+    keras.utils.set_random_seed(shifted(2))
     encoder = BilmEncoder(config(**changes))
     encoder.set_vocabulary(VOCABULARY)
     return encoder
 
 
 def batch(*lengths, seed=4):
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     ids = rng.integers(1, len(VOCABULARY), (len(lengths), max(lengths))).astype("int32")
     mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype("int32")
     return {"input_ids": ids * mask, "input_mask": mask}

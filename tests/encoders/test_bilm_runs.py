@@ -23,6 +23,7 @@ from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, WORDS, make_data_folder
+from tests.seeds import make_rng
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 CONFIG = {
@@ -166,7 +167,7 @@ def test_the_preset_is_trained_by_the_command(data, tmp_path, capsys):
 def files(tmp_path_factory):
     """The labelled file of each task type, by kind."""
     folder = tmp_path_factory.mktemp("elmo_files")
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     words = [f"w{number}" for number in range(min(8, WORDS))]
     texts = [" ".join(rng.permutation(words)[: rng.integers(4, 7)]) for _ in range(12)]
     return {kind: write_examples(folder / kind, kind, texts) for kind in LINES}

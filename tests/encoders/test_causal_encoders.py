@@ -20,6 +20,7 @@ from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.seeds import make_rng, shifted
 from tests.small_model import make_encoder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -103,7 +104,7 @@ def test_a_run_from_left_to_right_is_the_default_and_goes_on_after_a_kill(
     ids=str,
 )
 def test_every_kind_of_task(kind, model_type, way, pretrained, tmp_path):
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     texts = [" ".join(rng.permutation(WORDS)[: rng.integers(4, 7)]) for _ in range(12)]
     file = write_examples(tmp_path / kind, kind, texts)
     given = {
@@ -164,7 +165,7 @@ def test_the_command_takes_a_preset(data, tmp_path, capsys):
 
 
 def a_classifier(**options):
-    keras.utils.set_random_seed(3)
+    keras.utils.set_random_seed(shifted(3))
     tokenizer = kb.Tokenizer.from_vocab(VOCABULARY)
     config = read_config(
         {"model_type": "gpt2", "vocab_size": len(VOCABULARY), **SIZES, "resid_pdrop": 0.0}
@@ -220,7 +221,7 @@ def test_the_next_token_loss_is_for_causal_encoders_that_train(pretrained, tmp_p
 
 
 def test_a_pair_in_both_orders_has_no_order():
-    keras.utils.set_random_seed(3)
+    keras.utils.set_random_seed(shifted(3))
     tokenizer = kb.Tokenizer.from_vocab(VOCABULARY)
     config = {"model_type": "openai-gpt", "vocab_size": len(VOCABULARY), **SIZES}
     encoder = new_encoder(read_config({**config, "initializer_range": 0.3}, source="x"))

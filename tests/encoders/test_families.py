@@ -21,6 +21,7 @@ from keras_bert.checkpoints.model_folder import to_hugging_face
 from keras_bert.encoders import ENCODERS, new_encoder, read_config
 from tests.messages import raises_input_error
 from tests.peers import torch, transformers
+from tests.seeds import make_rng, shifted
 
 HEADS = (
     *("MaskedLM", "SequenceClassification", "TokenClassification"),
@@ -171,7 +172,7 @@ def config_of(family, *, other=False):
 def small_encoder(family, **options):
     """An encoder with large random weights."""
     config = read_config({"model_type": family, **config_of(family, **options)}, source="x")
-    encoder, rng = new_encoder(config), np.random.default_rng(3)
+    encoder, rng = new_encoder(config), make_rng(3)
     for weight in encoder.trainable_weights:
         weight.assign(rng.normal(size=weight.shape, scale=0.3))
     return encoder
@@ -179,7 +180,7 @@ def small_encoder(family, **options):
 
 def batch(config, *, lengths=LENGTHS):
     """Inputs of an encoder by name, padded with the id of padding."""
-    rng = np.random.default_rng(7)
+    rng = make_rng(7)
     shape = (len(lengths), max(lengths))
     mask = (np.arange(shape[1]) < np.array(lengths)[:, None]).astype("int32")
     ids = rng.integers(5, config.vocab_size, shape)
@@ -332,7 +333,7 @@ def reference_model(family, head, **options):
     config = kind.config_class(**config_of(family, **options))
     if head.endswith("Classification"):
         config.id2label = dict(enumerate(LABELS))
-    torch.manual_seed(1)
+    torch.manual_seed(shifted(1))
     model = kind._from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for weight in model.parameters():
@@ -383,7 +384,7 @@ def test_hidden_states_and_gradients_are_those_of_transformers(family, other, tm
 
 def mean_directions(is_token, size):
     """Random numbers, 0 at padding, for a mean over tokens of what they are multiplied by."""
-    directions = np.random.default_rng(1).normal(size=(*is_token.shape, *size))
+    directions = make_rng(1).normal(size=(*is_token.shape, *size))
     directions *= is_token.reshape(*is_token.shape, *(1 for _ in size))
     return (directions / is_token.sum()).astype("float32")
 

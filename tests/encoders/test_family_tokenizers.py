@@ -11,6 +11,7 @@ from keras_bert.checkpoints import load, save_folder
 from keras_bert.encoders import new_encoder, read_config
 from tests.encoders.test_families import FAMILIES, config_of
 from tests.peers import transformers
+from tests.seeds import shifted
 from tests.small_model import LETTERS
 from tests.text import test_byte_level_steps, unigram_models
 from tests.text.test_gpt_vocabularies import trained
@@ -100,7 +101,7 @@ def publish(model_type, variant, folder):
 
 
 def small_encoder(model_type, tokenizer):
-    keras.utils.set_random_seed(3)
+    keras.utils.set_random_seed(shifted(3))
     sizes = {"vocab_size": len(tokenizer), "max_position_embeddings": 80}
     return new_encoder(
         read_config({"model_type": model_type, **config_of(model_type), **sizes}, source="x")

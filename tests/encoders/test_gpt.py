@@ -12,16 +12,17 @@ from keras_bert.checkpoints import load, load_task
 from keras_bert.encoders import new_encoder, read_config
 from keras_bert.encoders.encoder import Encoder
 from tests.peers import torch, transformers
+from tests.seeds import make_rng, shifted
 
 SIZES = {"vocab_size": 41, "n_positions": 16, "n_embd": 24, "n_layer": 3, "n_head": 3}
 NAMES = {"openai-gpt": "OpenAIGPT", "gpt2": "GPT2"}
-RNG = np.random.default_rng(5)
+RNG = make_rng(5)
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def theirs(request, tmp_path_factory):
     """A random model with a head, and its folder as `transformers` writes it."""
-    torch.manual_seed(3)
+    torch.manual_seed(shifted(3))
     config = getattr(transformers, f"{NAMES[request.param]}Config")(**SIZES)
     model = getattr(transformers, f"{NAMES[request.param]}LMHeadModel")(config).eval()
     with torch.no_grad():  # so that no weight is 0 or 1

@@ -31,12 +31,13 @@ from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.peers import torch
 from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.seeds import make_rng
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 SIZES = {"vocab_size": 30, "hidden_size": 6, "lstm_size": 9, "num_hidden_layers": 3}
 RATES = ("embedding_dropout", "input_dropout", "hidden_dropout", "output_dropout", "weight_dropout")
 NO_DROPOUT = dict.fromkeys(RATES, 0.0)
-RNG = np.random.default_rng(5)
+RNG = make_rng(5)
 LENGTHS = (7, 3, 5)
 BATCH = {
     "input_ids": RNG.integers(0, 30, (3, 7)).astype("int32"),
@@ -342,7 +343,7 @@ def continued(data, general, tmp_path_factory):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lstm_files")
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     words = [f"w{i}" for i in range(8)]
     texts = [" ".join(rng.permutation(words)[: rng.integers(4, 7)]) for _ in range(12)]
     return {kind: write_examples(folder / kind, kind, texts) for kind in LINES}

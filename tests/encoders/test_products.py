@@ -30,6 +30,7 @@ from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.little_garbage import keep_from_collector
 from tests.peers import torch, transformers
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_mpnet_tokenizer, make_tokenizer
 
 POOLED = ("classifier", "pair-classifier", "regression", "multiple-choice")
@@ -275,7 +276,7 @@ def start(tmp_path_factory):
 def examples(tmp_path_factory):
     """A function from a row to its labelled file."""
     folder = tmp_path_factory.mktemp("files")
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     words = [*WORDS, "ada", "oslo"]  # the last two are several tokens each
     texts = [" ".join(rng.choice(words, length)) for length in (4, 5, 6, 10, 7, 11, 5) * 2]
 

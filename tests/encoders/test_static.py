@@ -22,6 +22,7 @@ from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, WORDS, make_data_folder
+from tests.seeds import make_rng
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 TOKENS = [f"w{i}" for i in range(8)]
@@ -74,7 +75,7 @@ def vectors(data, tmp_path_factory):
 @pytest.fixture(scope="module")
 def encoder():
     encoder = kb.StaticEncoder(kb.StaticConfig(vocab_size=V, hidden_size=D))
-    table = np.random.default_rng(0).normal(size=(V, D)).astype(np.float32)
+    table = make_rng(0).normal(size=(V, D)).astype(np.float32)
     table[3] = 0
     encoder.embedding.embeddings.assign(table)
     return encoder
@@ -226,7 +227,7 @@ def test_settings_that_do_not_fit_are_one_sentence(changes, message, data, tmp_p
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("static_files")
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     texts = [" ".join(rng.permutation(TOKENS)[: rng.integers(4, 7)]) for _ in range(12)]
     for kind in LINES:
         write_examples(folder / kind, kind, texts)

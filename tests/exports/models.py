@@ -1,7 +1,5 @@
 """A small model of every kind that can be exported, with random weights; none is trained."""
 
-import numpy as np
-
 from keras_bert import (
     Classifier,
     CoreferenceResolver,
@@ -15,6 +13,7 @@ from keras_bert import (
     SpanClassifier,
     Tagger,
 )
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = "the film was good bad in rome oslo ada went to of who where is".split()
@@ -28,7 +27,7 @@ def encoder():
 
 def shaken(task, size=1.0):
     """The task with heads of large random weights, so that its answers differ from text to text."""
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     for head in task.HEADS:
         for variable in getattr(task, head).weights:
             if "embedding" not in variable.path:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_bert.exports.saved_model import write_saved_model
 from keras_bert.tasks.signatures import Signature
+from tests.seeds import make_rng
 
 
 def test_every_weight_is_stored_once(tmp_path):
@@ -23,7 +24,7 @@ def test_every_weight_is_stored_once(tmp_path):
     shapes = [shape for shape in stored.get_variable_to_shape_map().values() if shape]
     assert sorted(shapes) == [[3], [50, 3]]
     loaded = tf.saved_model.load(str(tmp_path / "1")).signatures["two"]
-    x = np.random.default_rng(1).normal(size=(4, 50)).astype("float32")
+    x = make_rng(1).normal(size=(4, 50)).astype("float32")
     np.testing.assert_allclose(loaded(x=tf.constant(x))["y"], layer(x), rtol=1e-6)
 
 

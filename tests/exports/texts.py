@@ -1,6 +1,6 @@
 """Texts as users send them, made from a seed: every script, and what is no text at all."""
 
-import numpy as np
+from tests.seeds import make_rng
 
 PARTS = [
     *"The film was good, and bad. Ada went to Rome! who is in Oslo?".split(),
@@ -23,7 +23,7 @@ ODD = [
 
 def make_texts(count, *, seed):
     """`count` texts: the odd ones, then most of a few parts and some of many."""
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     texts = list(ODD[:count])
     while len(texts) < count:
         parts = rng.choice(PARTS, rng.integers(20, 50) if rng.random() < 0.02 else rng.integers(7))

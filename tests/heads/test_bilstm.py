@@ -6,8 +6,9 @@ import pytest
 
 from keras_bert.heads.reader import BiLstm
 from tests.layer_checks import check_layer
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(9)
+RNG = make_rng(9)
 UNITS = 3
 HIDDEN = RNG.normal(size=(2, 5, 4)).astype("float32")
 INPUT_MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")

@@ -7,8 +7,9 @@ import pytest
 from keras_bert.heads.lm_head import LMHead, LMTransform, NextTokenPositions
 from tests.activation_formulas import FORMULAS
 from tests.layer_checks import check_layer
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(6)
+RNG = make_rng(6)
 HIDDEN = RNG.normal(size=(2, 5, 8)).astype("float32")
 POSITIONS = np.array([[4, 1, 1], [0, 2, 3]], "int32")
 

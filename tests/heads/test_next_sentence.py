@@ -3,8 +3,9 @@ import numpy as np
 
 from keras_bert.heads.classification import NextSentenceHead
 from tests.layer_checks import check_layer
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(8)
+RNG = make_rng(8)
 POOLED = RNG.normal(size=(3, 8)).astype("float32")
 LABELS = np.array([0, 1, 1])
 

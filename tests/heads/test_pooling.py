@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(7)
+RNG = make_rng(7)
 HIDDEN = RNG.normal(size=(4, 6, 3)).astype("float32") - 2  # its greatest values are negative
 # Padding at the end, at the start and in between; a row of one token, and a full one.
 MASK = np.array(

@@ -7,8 +7,9 @@ import numpy as np
 
 from keras_bert.heads.lm_head import SpanBoundary
 from tests.layer_checks import check_layer
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(6)
+RNG = make_rng(6)
 WIDTH, VOCABULARY, LONGEST = 8, 11, 3
 HIDDEN = RNG.normal(size=(2, 7, WIDTH)).astype("float32")
 # Row 0 has a span at 2 and 3 and padding, row 1 one from 1 to 5.

@@ -6,8 +6,9 @@ import pytest
 
 from keras_bert.heads.spans import REPRESENTATIONS, SpanRepresentation, WordMeans
 from tests.layer_checks import check_layer
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(8)
+RNG = make_rng(8)
 B, W, D, L, UNITS, WIDTHS = 2, 6, 5, 4, 7, 3
 WORDS = RNG.normal(size=(B, W, D)).astype("float32")
 

@@ -13,6 +13,7 @@ import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder
 from tests.peers import torch
+from tests.seeds import make_rng
 
 NAME = "hf://somebody/small"
 
@@ -92,7 +93,7 @@ def test_an_adapter_by_name_is_fetched_with_its_base(is_of_peft, hub, folder, tm
     encoder, tokenizer = kb.load("hf://somebody/base")
     encoder.enable_lora(2)
     for weight in encoder.trainable_weights:
-        weight.assign(np.random.default_rng(1).normal(size=weight.shape))
+        weight.assign(make_rng(1).normal(size=weight.shape))
     task = kb.Classifier(encoder, tokenizer, labels=["a", "b"])
     adapter = tmp_path / "adapter"
     task.save_adapter(adapter, base="hf://somebody/base")

@@ -16,6 +16,7 @@ from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.embed_to_file import ParquetFile, embed_to_file
 from tests.kill_points import kill_at_every_call
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 
 WIDTH = 3
 SETTINGS = {"layers": "last", "width": WIDTH}
@@ -31,7 +32,7 @@ TEXTS = [
 
 def embedding(line, text):
     """Random numbers for every word between blanks."""
-    rng = np.random.default_rng(line)
+    rng = make_rng(line)
     words = text.split()
     starts = np.array([text.index(word) for word in words], np.int32)
     return TextEmbedding(

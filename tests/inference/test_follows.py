@@ -9,6 +9,7 @@ import keras_bert as kb
 from keras_bert.cli.main import main
 from keras_bert.exports.saved_model import export
 from tests.peers import torch, transformers
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = "the cat sat on mat dog bank of river mask".split()
@@ -26,7 +27,7 @@ def tokenizer():
 @pytest.fixture(scope="module")
 def task(tokenizer):
     task = kb.Pretrainer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer)
-    task.next_sentence_head.dense.kernel.assign(np.random.default_rng(3).normal(size=(16, 2)))
+    task.next_sentence_head.dense.kernel.assign(make_rng(3).normal(size=(16, 2)))
     return task
 
 
@@ -102,7 +103,7 @@ TEXTS = [
 def span_task(tokenizer):
     encoder = make_encoder(tokenizer, num_hidden_layers=1, vocab_size=len(tokenizer) + 3)
     task = kb.SpanPretrainer(encoder, tokenizer, max_span_length=LONGEST)
-    rng = np.random.default_rng(4)
+    rng = make_rng(4)
     for weight in task.span_boundary.weights:
         if "token_embedding" not in weight.path and "word" not in weight.path:
             weight.assign(rng.normal(0, 0.3, weight.shape))

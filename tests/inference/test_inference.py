@@ -10,6 +10,7 @@ from keras_bert.inference.predict import Inference, predict
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.readers import TextFileSettings
 from keras_bert.tasks import TaskSettings
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -49,7 +50,7 @@ def tagger_and_predictions(tmp_path_factory):
         document_context=True,
     )
     path = tmp_path_factory.mktemp("words") / "words.conll"
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     sentences = [rng.choice(["a", "b", "c"], rng.integers(1, 12)) for _ in range(30)]
     marked = ["\n".join(words) for words in sentences]
     marked[12] = f"-DOCSTART-\n\n{marked[12]}"

@@ -2,13 +2,13 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_bert.inputs.framing import frame
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from tests.seeds import make_rng
 
 VOCABULARY = WordPieceVocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"])
 OPTIONS = {
@@ -73,7 +73,7 @@ TEMPLATES = {
 @pytest.mark.parametrize("texts", [1, 2])
 def test_rows_follow_the_template(template, texts):
     """Part by part, and every text is where the template says."""
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     sequences = [
         [rng.integers(5, 11, rng.integers(0, 5)).tolist() for _ in range(texts)] for _ in range(20)
     ]
@@ -117,7 +117,7 @@ def truncate_pair(first, second, budget):
 
 
 def test_pairs_are_cut_as_bert_cut_them():
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     sequences = [
         (rng.integers(10, 99, rng.integers(0, 40)), rng.integers(10, 99, rng.integers(0, 40)))
         for _ in range(500)

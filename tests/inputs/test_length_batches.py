@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from keras_bert.inputs.batches import shuffled_batches, sorted_batches
+from tests.seeds import make_rng
 
-LENGTHS = np.random.default_rng(0).integers(3, 129, 5003)
+LENGTHS = make_rng(0).integers(3, 129, 5003)
 
 
 @pytest.mark.parametrize("sequences, count", [(0, 1), (1, 1), (31, 4), (5003, 156), (5003, 5003)])

@@ -9,15 +9,16 @@ from keras_bert.records.masking import most_predictions
 from keras_bert.tasks.pretraining import features
 from keras_bert.tasks.pretraining.features import WindowBatches, training_dataset
 from tests.pretraining_folder import MAX_LENGTH, MAX_PREDICTIONS, VOCABULARY, make_data_folder
+from tests.seeds import make_rng, shifted
 
 
 @pytest.mark.parametrize(
     "max_length, tokens, sequences", [(64, 512, 1000), (20, 20, 7), (16, 64, 0)]
 )
 def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, sequences):
-    lengths = np.random.default_rng(0).integers(3, max_length + 1, sequences)
+    lengths = make_rng(0).integers(3, max_length + 1, sequences)
     indices, sizes, widths = token_batches(
-        lengths, max_length=max_length, tokens=tokens, rng=np.random.default_rng(1)
+        lengths, max_length=max_length, tokens=tokens, rng=make_rng(1)
     )
     np.testing.assert_array_equal(np.sort(indices[indices >= 0]), np.arange(sequences))
     np.testing.assert_array_equal(sizes, tokens // widths)
@@ -39,7 +40,7 @@ def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp
     folder = DataFolder.open(
         make_data_folder(tmp_path / "rows", rows=60, eval_examples=0, objective="mlm")
     )
-    options = {"vocabulary": VOCABULARY, "seed": 5}
+    options = {"vocabulary": VOCABULARY, "seed": shifted(5)}
     batches = list(training_dataset(folder, batch_tokens=64, **options).take(40))
     [(every, *_)] = training_dataset(folder, batch_size=60, **options).take(1)
     expected = sorted(row.tobytes() for row in every["input_ids"].numpy())
@@ -71,7 +72,7 @@ def test_a_resumed_run_plans_no_window_before_that_of_its_step(tmp_path, monkeyp
     folder = DataFolder.open(
         make_data_folder(tmp_path / "rows", rows=60, eval_examples=0, objective="mlm")
     )
-    options = {"vocabulary": VOCABULARY, "seed": 5, "batch_tokens": 64}
+    options = {"vocabulary": VOCABULARY, "seed": shifted(5), "batch_tokens": 64}
     uninterrupted = WindowBatches(folder)
     batches = list(training_dataset(folder, window_batches=uninterrupted, **options).take(60))
     assert sum(uninterrupted.counts) >= 60 or len(uninterrupted.counts) == 1

@@ -6,9 +6,10 @@ import tensorflow as tf
 
 from keras_bert.inputs.words import sequences_around, word_sequences, words_given, words_of_texts
 from keras_bert.text.template import BERT_TEMPLATE
+from tests.seeds import make_rng
 from tests.small_model import make_tokenizer
 
-RNG = np.random.default_rng(2)
+RNG = make_rng(2)
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.kernels.accelerators import at_positions, look_up, projected, sums_by_id
 from keras_bert.layers.kernels.cross_entropy import cross_entropies
 from keras_bert.layers.kernels.program import for_gpu, is_for_accelerator
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(4)
+RNG = make_rng(4)
 
 
 def compiled(function, *arguments):

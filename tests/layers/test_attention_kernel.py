@@ -6,8 +6,9 @@ import pytest
 from keras import ops
 
 from keras_bert.layers.kernels.attention import _transposed
+from tests.seeds import make_rng
 
-X = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
+X = make_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
 AXES = (0, 3, 1, 2)
 DTYPES = ["float32", "bfloat16", "float16"]
 TRAINING = [False, True, None]

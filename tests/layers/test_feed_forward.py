@@ -4,8 +4,9 @@ import pytest
 from keras_bert.layers.transformer_block import FeedForward
 from tests.activation_formulas import FORMULAS
 from tests.layer_checks import check_layer
+from tests.seeds import make_rng
 
-X = np.random.default_rng(6).normal(size=(5, 8)).astype("float32")
+X = make_rng(6).normal(size=(5, 8)).astype("float32")
 
 
 def make(hidden_act="gelu", **options):

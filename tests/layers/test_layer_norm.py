@@ -4,8 +4,9 @@ import pytest
 
 from keras_bert.layers.elementwise import LayerNorm
 from tests.layer_checks import check_layer
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(9)
+RNG = make_rng(9)
 X = (RNG.normal(size=(2, 3, 8)) * 3 + 1).astype("float32")
 
 

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from keras_bert.layers.layout import Layout
+from tests.seeds import make_rng
 
 INPUT_MASK = np.array([[1, 1, 0], [1, 1, 1]], "int32")
 SEQUENCE_IDS = np.array([[1, 1, 2, 2, 2, 0], [5, 3, 3, 0, 0, 0]], "int32")
@@ -106,7 +107,7 @@ def test_what_is_unpadded_can_be_padded(given):
     layout = Layout(**given, causal=False)
     (array,) = given.values()
     tokens = array != 0
-    x = np.random.default_rng(2).normal(size=(*array.shape, 4)).astype("float32")
+    x = make_rng(2).normal(size=(*array.shape, 4)).astype("float32")
     rows = layout.unpad(keras.ops.convert_to_tensor(x))
     assert len(rows.shape) == 2 and rows.shape[0] in (tokens.sum(), tokens.size)
     np.testing.assert_array_equal(np.asarray(layout.pad(rows))[tokens], x[tokens])

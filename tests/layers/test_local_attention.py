@@ -9,8 +9,9 @@ from keras_bert.layers import layout as module
 from keras_bert.layers.layout import Layout
 from keras_bert.layers.positions import DistanceBias, RotaryPositions
 from keras_bert.layers.self_attention import SelfAttention
+from tests.seeds import make_rng, shifted
 
-RNG = np.random.default_rng(11)
+RNG = make_rng(11)
 BATCH, SIZE = 2, 8
 
 
@@ -56,7 +57,7 @@ def result(layer, x, causal, **rows):
 
 def with_gradients(layer, x, causal, rows):
     """The output, and the gradients of a sum of it for x and each weight, of the size 1."""
-    directions = np.random.default_rng(1).normal(size=x.shape).astype("float32")
+    directions = make_rng(1).normal(size=x.shape).astype("float32")
 
     def loss(x, weights):
         pairs = zip(layer.trainable_variables, weights, strict=True)
@@ -108,22 +109,38 @@ def test_outputs_and_gradients_are_those_of_the_mask(
         np.testing.assert_allclose(array, right, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("seed", [3, 4, 5])
+def root_mean_square(arrays):
+    return np.sqrt(np.mean(np.square(np.stack([np.asarray(a, "float32") for a in arrays]))))
+
+
 @pytest.mark.parametrize("packed", [False, True])
-def test_in_bfloat16_they_are_as_near_to_those_in_float32(packed, seed, whole_rows):
-    """With seeds for which whole rows are within the bound, as nine seeds in ten are."""
-    keras.utils.set_random_seed(seed)
-    rows = rows_of(150, packed=packed)
-    x = np.random.default_rng(seed).normal(size=(BATCH, 150, SIZE)).astype("float32")
-    layer, short = make(4), make(4, dtype="mixed_bfloat16")
-    short.set_weights(layer.get_weights())
-    exact = whole_rows(with_gradients, layer, x, False, rows)
-    x = ops.cast(x, "bfloat16")
-    whole = whole_rows(with_gradients, short, x, False, rows)
-    for array, right, other in zip(
-        with_gradients(short, x, False, rows), exact, whole, strict=True
-    ):
-        assert np.abs(array - right).max() <= 1.5 * np.abs(other - right).max() < 0.1
+def test_in_bfloat16_they_are_as_near_to_those_in_float32(packed, whole_rows):
+    """Over four draws, since the error of one is that of a few sums that cancel.
+
+    Of 720 such errors, with and without oneDNN's kernels, none is above 1.17 times that of whole
+    rows, nor above four of bfloat16's roundings (2^-8) of the largest element.
+    """
+    errors = []
+    for seed in range(4):
+        keras.utils.set_random_seed(shifted(seed))
+        rows = rows_of(150, packed=packed)
+        x = make_rng(seed).normal(size=(BATCH, 150, SIZE)).astype("float32")
+        layer, short = make(4), make(4, dtype="mixed_bfloat16")
+        short.set_weights(layer.get_weights())
+        exact = [np.asarray(a) for a in whole_rows(with_gradients, layer, x, False, rows)]
+        x = ops.cast(x, "bfloat16")
+        whole = whole_rows(with_gradients, short, x, False, rows)
+        ours = with_gradients(short, x, False, rows)
+        errors.append(
+            [
+                (ops.cast(a, "float32") - e, ops.cast(w, "float32") - e, np.abs(e).max())
+                for a, w, e in zip(ours, whole, exact, strict=True)
+            ]
+        )
+    for of_array in zip(*errors, strict=True):
+        ours, whole, sizes = zip(*of_array, strict=True)
+        assert root_mean_square(ours) <= 1.3 * root_mean_square(whole)
+        assert root_mean_square(ours) <= 8 * 2**-8 * max(sizes)
 
 
 @pytest.mark.only_tensorflow

@@ -5,8 +5,9 @@ import pytest
 from keras_bert.layers.lstm import Lstm
 from tests.layer_checks import check_layer
 from tests.peers import torch
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(4)
+RNG = make_rng(4)
 X = RNG.normal(size=(3, 6, 5)).astype("float32")
 LENGTHS = np.array([6, 2, 4])
 MASK = (np.arange(6) < LENGTHS[:, None]).astype("int32")

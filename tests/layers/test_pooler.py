@@ -2,8 +2,9 @@ import numpy as np
 
 from keras_bert.heads.pooling import Pooler
 from tests.layer_checks import check_layer
+from tests.seeds import make_rng
 
-FIRST = np.random.default_rng(5).normal(size=(3, 8)).astype("float32")
+FIRST = make_rng(5).normal(size=(3, 8)).astype("float32")
 
 
 def test_is_a_dense_layer_with_tanh(tmp_path):

@@ -9,8 +9,9 @@ import pytest
 from keras_bert.layers.layout import Layout
 from keras_bert.layers.positions import DistanceBias, RotaryPositions
 from keras_bert.layers.self_attention import SelfAttention
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(5)
+RNG = make_rng(5)
 
 
 @pytest.mark.parametrize("theta", [10_000.0, 160_000.0])

@@ -10,6 +10,7 @@ from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.layers.dense import dense
+from tests.seeds import make_rng, shifted
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*`quantize`", "ignore:Invalid quantization mode")
 
@@ -22,7 +23,7 @@ SIZES = {
     "max_position_embeddings": 12,
     "initializer_range": 0.2,
 }
-RNG = np.random.default_rng(12)
+RNG = make_rng(12)
 LENGTHS = np.array([9, 4, 6])
 IS_TOKEN = np.arange(9) < LENGTHS[:, None]
 INPUTS = {
@@ -35,7 +36,7 @@ INPUTS = {
 
 def make(dtype):
     """An encoder with the heads of pre-training and a classifier's layer."""
-    keras.utils.set_random_seed(4)
+    keras.utils.set_random_seed(shifted(4))
     encoder = BertEncoder(BertConfig(**SIZES), dtype=dtype)
     common = {"initializer_range": 0.2, "dtype": encoder.layer_policy}
     symbols = encoder.symbolic_inputs()

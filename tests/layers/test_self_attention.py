@@ -6,8 +6,9 @@ from keras_bert.layers.layout import Layout, StepLayout
 from keras_bert.layers.positions import DistanceBias, Positions, RotaryPositions
 from keras_bert.layers.self_attention import SelfAttention
 from tests.layer_checks import WithLayout, check_layer
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(3)
+RNG = make_rng(3)
 HIDDEN = RNG.normal(size=(2, 5, 8)).astype("float32")
 INPUT_MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
 IS_TOKEN = INPUT_MASK.astype(bool)

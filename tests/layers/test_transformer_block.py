@@ -8,8 +8,9 @@ from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 from tests.activation_formulas import FORMULAS
 from tests.layer_checks import WithLayout, check_layer
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(4)
+RNG = make_rng(4)
 HIDDEN = RNG.normal(size=(2, 5, 8)).astype("float32")
 INPUT_MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
 IS_TOKEN = INPUT_MASK.astype(bool)

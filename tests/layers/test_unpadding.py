@@ -10,8 +10,9 @@ from keras_bert.layers.kernels import gathering as module
 from keras_bert.layers.kernels.gathering import NoUnpadding, Unpadding, unpadding_of
 from keras_bert.layers.layout import Layout
 from tests.layers.test_transformer_block import make
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(5)
+RNG = make_rng(5)
 MASKS = {
     "at the end": [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 0, 0, 0, 0]],
     "anywhere": [[0, 1, 1, 0, 1], [1, 0, 0, 0, 1], [0, 0, 1, 0, 0]],

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from keras_bert.pictures import tokens as pictures
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXT = "The bank, again."
@@ -31,7 +32,7 @@ def test_it_is_the_encoders_own(model):
 
 
 def test_the_table_has_a_square_for_each_head_in_its_place():
-    fractions = np.random.default_rng(1).random((2, 3, 5, 5)).astype("float32")
+    fractions = make_rng(1).random((2, 3, 5, 5)).astype("float32")
     figure = Figure()
     pictures._grid(figure, fractions)
     assert len(figure.axes) == 6
@@ -44,7 +45,7 @@ def test_the_table_has_a_square_for_each_head_in_its_place():
 
 
 def test_one_head_has_its_tokens_at_both_edges():
-    fractions = np.random.default_rng(1).random((3, 3))
+    fractions = make_rng(1).random((3, 3))
     figure = Figure()
     pictures._one_head(figure, fractions, ["[CLS]", "bank", "[SEP]"], "Layer 1, head 2")
     axis = figure.axes[0]

@@ -11,6 +11,7 @@ from keras_bert.pictures.words import (
     words_in_context,
 )
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 PAIRS = [
@@ -18,7 +19,7 @@ PAIRS = [
     ("At long last she went straight to the bank to pay her rent.", "bank"),
     ("rivers and money", "Money"),
 ]
-RNG = np.random.default_rng(2)
+RNG = make_rng(2)
 
 
 @pytest.fixture(scope="module")

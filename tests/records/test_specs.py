@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_bert.records import COMPACT, FeatureSpec, padded
 from keras_bert.records.padding import pad
 from keras_bert.text.template import BERT_TEMPLATE
+from tests.seeds import make_rng
 
 
 def ragged(rows):
@@ -18,7 +19,7 @@ def ragged(rows):
 
 def examples_of(count, seed=0):
     """Rows of 2 to 128 ids, among them every varint boundary up to 2**31 - 1."""
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     edges = [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 - 1]
     lengths = rng.integers(2, 129, count)
     rows = [rng.choice([*edges, *rng.integers(0, 30522, 20)], n).tolist() for n in lengths]

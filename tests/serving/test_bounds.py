@@ -97,8 +97,8 @@ def asking(server, text):
 
 
 def until(holds):
-    """Waits until `holds()`, which another thread brings about."""
-    end = time.monotonic() + 10
+    """Waits until `holds()`, which another thread brings about, also on a machine that is busy."""
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -425,33 +425,33 @@ def test_unanswered_requests_are_rejected_when_the_server_stops(echo_folder, hel
         slow = stack.enter_context(raw(ending))
         slow.sendall(sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"))
         until(lambda: len(ending._uvicorn.server_state.tasks) == 7)
-        start = time.monotonic()
         ending.stop()
         for one in asked:
-            rejected = one.exception(timeout=10)
+            rejected = one.exception(timeout=120)
             assert isinstance(rejected, ServerError) and rejected.code == "UNAVAILABLE"
             assert "was stopped before" in str(rejected)
         assert b"503" in received(slow)
         until(lambda: not ending.thread.is_alive())
-        assert time.monotonic() - start < 5 and not held.may.is_set()
+        assert not held.may.is_set()
         assert ending.last_words() == "Stopped. 7 requests could not be answered."
         held.may.set()
 
 
-def test_a_second_interrupt_stops_the_server_at_once(echo_folder, held):
+def test_a_second_interrupt_stops_the_server_at_once(echo_folder, held, monkeypatch):
+    """After the first alone it would wait for the last answers: here for longer than the test."""
+    monkeypatch.setattr(development_server, "_LAST_ANSWERS", 100_000)
     with contextlib.ExitStack() as stack:
         ending = stack.enter_context(running(models=[echo_folder]))
         threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
         client = stack.enter_context(connect(ending.rest, timeout=60))
         asked = threads.submit(client.predict, "echo", [{"text": "held"}])
-        assert held.begun.acquire(timeout=10)
-        start = time.monotonic()
-        for _ in range(2):
-            ending._uvicorn.handle_exit(signal.SIGINT, None)
-            time.sleep(0.5)
-        assert asked.exception(timeout=10).code == "UNAVAILABLE"
+        assert held.begun.acquire(timeout=120)
+        ending._uvicorn.handle_exit(signal.SIGINT, None)
+        time.sleep(0.5)
+        assert ending.thread.is_alive() and not asked.done()
+        ending._uvicorn.handle_exit(signal.SIGINT, None)
+        assert asked.exception(timeout=120).code == "UNAVAILABLE"
         until(lambda: not ending.thread.is_alive())
-        assert time.monotonic() - start < development_server._LAST_ANSWERS / 2
         held.may.set()
 
 

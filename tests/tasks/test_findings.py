@@ -5,7 +5,6 @@ import re
 import warnings
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from keras_bert import Classifier
@@ -20,6 +19,7 @@ from keras_bert.tasks.findings import (
     result_findings,
 )
 from keras_bert.training.finetune import finetune, sweep
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -129,10 +129,7 @@ def test_a_loss_that_did_not_fall():
 PARTS = ("1 of the 2 dev examples", "the text of an earlier one", "The model predicts")
 WORDS = ["good", "bad", "film", "plot"]
 TRAIN = [
-    *(
-        ("film plot", label)
-        for label in np.random.default_rng(0).choice(WORDS[:2], 12, p=[0.8, 0.2])
-    ),
+    *(("film plot", label) for label in make_rng(0).choice(WORDS[:2], 12, p=[0.8, 0.2])),
     ("plot", "bad"),
 ]
 DEV = [("film plot", "good"), ("plot good", "bad")]

@@ -13,9 +13,10 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from tests.messages import raises_input_error
 from tests.peers import transformers
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
-IDS = np.random.default_rng(0).integers(5, 30, (6, 7)).astype("int32")
+IDS = make_rng(0).integers(5, 30, (6, 7)).astype("int32")
 BATCH = {"input_ids": IDS, "input_mask": np.ones_like(IDS), "segment_ids": np.zeros_like(IDS)}
 
 

@@ -24,12 +24,13 @@ from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.little_garbage import keep_from_collector
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 NUM_LAYERS = 5
 WORDS = [f"w{number}" for number in range(8)]
 TOKENIZER = make_tokenizer(WORDS)
-IDS = np.random.default_rng(0).integers(5, 30, (3, 7)).astype("int32")
+IDS = make_rng(0).integers(5, 30, (3, 7)).astype("int32")
 MASK = np.ones_like(IDS)
 MASK[1, 5:] = 0
 BATCH = {"input_ids": IDS, "input_mask": MASK, "segment_ids": np.zeros_like(IDS)}
@@ -186,7 +187,7 @@ def start(tmp_path_factory):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     texts = [" ".join(rng.choice(WORDS, length)) for length in (4, 5, 6, 10, 7, 11, 5) * 2]
     return {kind: write_examples(folder / kind, kind, texts) for kind in LINES}
 

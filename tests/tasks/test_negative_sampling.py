@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.tasks.pretraining.static_vectors import NegativeSampling
+from tests.seeds import make_rng
 
 V, D, W, K, M, R = 11, 4, 3, 5, 8, 4
 # The tokens of a chunk: one group, and several.
@@ -20,7 +21,7 @@ def sigmoid(x):
 
 
 def new_batch(size):
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     before, after = rng.integers(0, W + 1, (2, R, size))
     for contexts in (before, after):
         contexts[1, -2:] = 0  # padding
@@ -71,7 +72,7 @@ def test_nats_and_gradients_are_those_of_the_definition(cbow, size):
     import tensorflow as tf
 
     batch = new_batch(size)
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     v, u = rng.normal(size=(2, V, D))
     embedding = keras.layers.Embedding(V, D)
     embedding.build()

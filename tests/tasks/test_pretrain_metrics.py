@@ -10,6 +10,7 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask, SpanPretrainer
 from keras_bert.text.tokenizer import Tokenizer
 from tests.pretraining_folder import VOCABULARY
+from tests.seeds import make_rng, shifted
 
 ROWS, LENGTH, PREDICTIONS = 12, 9, 4
 WEIGHT = 0.25
@@ -26,14 +27,14 @@ CONFIG = BertConfig(
 
 @pytest.fixture(scope="module")
 def task():
-    keras.utils.set_random_seed(3)
+    keras.utils.set_random_seed(shifted(3))
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=True)
     return SpanPretrainer(BertEncoder(CONFIG), tokenizer, span_boundary_weight=WEIGHT)
 
 
 @pytest.fixture(scope="module")
 def batch():
-    rng = np.random.default_rng(4)
+    rng = make_rng(4)
     words = len(VOCABULARY) - len(VOCABULARY.special_ids)
     ids = rng.integers(5, 5 + words, (ROWS, LENGTH)).astype("int32")
     positions = np.tile(np.arange(2, 2 + PREDICTIONS, dtype="int32"), (ROWS, 1))

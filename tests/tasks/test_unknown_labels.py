@@ -10,6 +10,7 @@ from sklearn import metrics as sklearn_metrics
 import keras_bert as kb
 from keras_bert.tasks import task_class
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = {"words": ["ada", "in", "rome"]}
@@ -90,7 +91,7 @@ def test_they_are_counted_as_errors_with_a_note_or_rejected(name, tasks):
 
 @pytest.mark.usefixtures("eager")
 def test_metrics_are_those_of_scikit_learn(tasks):
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     words = ["good", "bad", "film", "ada", "rome"]
     texts = [" ".join(rng.choice(words, rng.integers(1, 5))) for _ in range(60)]
     labels = rng.choice(["x", "y", "odd", "z"], 60, p=[0.4, 0.4, 0.1, 0.1]).tolist()
@@ -121,7 +122,7 @@ def test_metrics_are_those_of_scikit_learn(tasks):
 @pytest.mark.usefixtures("eager")
 @pytest.mark.filterwarnings("ignore")
 def test_metrics_are_those_of_seqeval(tasks):
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     data = []
     for _ in range(40):
         tags = rng.choice(["O", "B-X", "B-NEW"], rng.integers(1, 6), p=[0.6, 0.3, 0.1]).tolist()

@@ -4,6 +4,8 @@ import itertools
 import random
 import unicodedata
 
+from tests.seeds import shifted
+
 WHITE = (
     "\t\n\v\f\r \x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2003\u2009\u200a\u200b\u2028\u2029\u202f"
     "\u205f\u3000\ufeff"
@@ -24,7 +26,7 @@ MARKS = [*BY_CATEGORY["Mn"], *BY_CATEGORY["Mc"], *BY_CATEGORY["Me"]]
 
 def texts(count, *, seed=0, more=()):
     """`count` texts; `more` are strings that shall occur in them often."""
-    generator = random.Random(seed)
+    generator = random.Random(shifted(seed))
     draws = [
         lambda: generator.choice(CODE_POINTS),
         lambda: generator.choice(BY_CATEGORY[generator.choice(CATEGORIES)]),

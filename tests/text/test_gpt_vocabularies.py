@@ -20,6 +20,7 @@ from keras_bert.text.vocabularies.byte_level import LETTERS, to_letters
 from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, SpecialTokens
 from tests.messages import raises_input_error
 from tests.peers import transformers
+from tests.seeds import shifted
 
 NAMES = ("gpt2", "roberta", "openai-gpt")
 CLASSES = {
@@ -96,7 +97,7 @@ HARD = [
 
 
 def random_texts(count):
-    rng = random.Random(0)
+    rng = random.Random(shifted(0))
     letters = " \n\t\u00a0\u3000'abstrevmlldh19½!?.-é日😀ß\u0301\u200dS"
     return ["".join(rng.choices(letters, k=rng.randint(1, 30))) for _ in range(count)]
 
@@ -254,7 +255,7 @@ def test_real_texts(ours, theirs, name, file, shared_data):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_graph_gives_what_the_definition_gives(ours, name):
     vocabulary = ours[name].vocabulary
-    rng = random.Random(1)
+    rng = random.Random(shifted(1))
     words = ["".join(rng.choices("abtheßo", k=rng.randint(1, 12))) for _ in range(500)]
     expected = [[vocabulary.id(token) for token in vocabulary.encode_word(w)] for w in words]
     assert ours[name].tokenize(words).to_list() == expected
@@ -270,7 +271,7 @@ def test_merges_may_make_a_token_in_two_ways():
         tokenizers.models.BPE(vocab=vocabulary._ids, merges=list(vocabulary.merges))
     )
     bare.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    rng = random.Random(2)
+    rng = random.Random(shifted(2))
     texts = ["".join(rng.choices("abcde", k=rng.randint(1, 25))) for _ in range(2000)]
     expected = [encoding.ids for encoding in bare.encode_batch(texts)]
     assert Tokenizer(vocabulary, lowercase=False).tokenize(texts).to_list() == expected

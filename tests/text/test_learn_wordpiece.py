@@ -11,6 +11,7 @@ from keras_bert.text.learners import learn_merges, learn_wordpiece, learn_words,
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.messages import raises_input_error
+from tests.seeds import shifted
 
 WORDS = Counter(
     "the cat sat on the mat and the other cats sat on other mats while the rattling chatter of "
@@ -60,7 +61,7 @@ def naive_merges(words, counts, symbols, join, tie_key, new_symbols, min_count):
 
 @pytest.mark.parametrize("letters, seed", [("ab", 0), ("ab", 1), ("abc", 2), ("abcdef", 3)])
 def test_the_fast_core_agrees_with_the_slow_loop(letters, seed):
-    rng = random.Random(seed)
+    rng = random.Random(shifted(seed))
     words = {tuple(rng.choices(range(len(letters)), k=rng.randint(1, 12))) for _ in range(120)}
     words = sorted(words)
     counts = [rng.choice([1, 1, 2, 3, 7]) for _ in words]
@@ -77,7 +78,7 @@ def test_the_order_of_the_words_changes_nothing():
     items = list(WORDS.items())
     results = set()
     for seed in range(5):
-        random.Random(seed).shuffle(items)
+        random.Random(shifted(seed)).shuffle(items)
         results.add(learn_wordpiece(dict(items), size=80).tokens)
     assert len(results) == 1
 

@@ -40,6 +40,7 @@ from keras_bert.training.pretrain import pretrain
 from keras_bert.training.workers import Workers
 from tests.four_devices import see_devices
 from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.seeds import make_rng, shifted
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -106,7 +107,7 @@ def make_data(folder):
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
     save_folder(make_encoder(tokenizer, hidden_dropout_prob=0.2), tokenizer, folder / "model")
     for name, count in (("train", 45), ("dev", 13)):
-        words = np.random.default_rng(count).choice(["good", "bad", "film", "plot"], (count, 6))
+        words = make_rng(count).choice(["good", "bad", "film", "plot"], (count, 6))
         lengths = np.arange(count) % 5 + 1
         lines = [f"{' '.join(row[:n])}\t{row[0]}\n" for row, n in zip(words, lengths, strict=True)]
         (folder / f"{name}.tsv").write_text("".join(lines))
@@ -373,7 +374,7 @@ def test_a_run_on_four_devices_goes_on_bit_by_bit(data, tmp_path):
 
 def test_replicas_draw_their_own_dropout():
     with mirrored() as strategy:
-        keras.utils.set_random_seed(0)
+        keras.utils.set_random_seed(shifted(0))
         ones = keras.Input((50,))
         model = keras.Model(ones, keras.layers.Dropout(0.5)(ones))
         drawn = tf.function(
@@ -389,7 +390,7 @@ def test_replicas_draw_their_own_dropout():
 
 
 def test_replicas_get_the_rows_of_a_batch_in_order_each_row_once(data):
-    options = {"vocabulary": VOCABULARY, "batch_size": 8, "seed": 3, "first_step": 4}
+    options = {"vocabulary": VOCABULARY, "batch_size": 8, "seed": shifted(3), "first_step": 4}
     dataset = training_dataset(DataFolder.open(data / "rows"), **options)
     with mirrored() as strategy:
         distributed = iter(Devices().distributed(dataset))
@@ -433,7 +434,7 @@ LOSSES = {
     ],
 )
 def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors):
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     logits = tf.constant(rng.normal(size=(7, 5, 3)), tf.float32)
     labels = tf.constant(rng.integers(0, 3, (7, 5)), tf.int32)
     weights = tf.constant(np.arange(5) < np.array([5, 1, 4, 0, 0, 2, 1])[:, None], tf.float32)
@@ -476,14 +477,14 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
 )
 def test_updates_are_those_of_the_whole_gradient(options):
     """Clipped together, accumulated together, and of a lookup's rows, too."""
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     ids = tf.constant(rng.integers(0, 6, (8,)), tf.int32)
     wanted = tf.constant(
         rng.normal(size=(8, 3)) * 20, tf.float32
     )  # far away: gradients are clipped
 
     def trained(devices):
-        keras.utils.set_random_seed(0)
+        keras.utils.set_random_seed(shifted(0))
         table, dense = keras.layers.Embedding(6, 4, name="e"), keras.layers.Dense(3, name="d")
         ids_in = keras.Input((), dtype="int32")
         model = keras.Model(ids_in, dense(table(ids_in)))

@@ -8,13 +8,14 @@ import tensorflow as tf
 from keras_bert.training.optimizer import with_gradient_norm
 from keras_bert.training.update_rules import Adagrad
 from tests.peers import torch
+from tests.seeds import make_rng
 
 V, D, STEPS = 9, 4, 5
 
 
 @pytest.fixture(scope="module")
 def steps():
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     return [
         (rng.integers(0, V - 2, 6), rng.normal(size=(6, D)).astype("float32")) for _ in range(STEPS)
     ]
@@ -43,7 +44,7 @@ def by_pytorch(table, steps):
 
 @pytest.mark.parametrize("by", [by_formula, pytest.param(by_pytorch, marks=pytest.mark.peers)])
 def test_it_is_pytorchs_and_leaves_other_rows_alone(by, steps):
-    table = np.random.default_rng(1).normal(size=(V, D)).astype("float32")
+    table = make_rng(1).normal(size=(V, D)).astype("float32")
     sparse, dense = keras.Variable(table), keras.Variable(table)
     optimizers = [Adagrad(0.1), Adagrad(0.1)]
     for optimizer, variable in zip(optimizers, (sparse, dense), strict=True):
@@ -94,7 +95,7 @@ def test_a_step_touches_the_rows_of_a_batch_alone(steps):
 
 
 def test_a_program_of_xla_and_collected_batches_have_the_same_step(steps):
-    table = np.random.default_rng(1).normal(size=(V, D)).astype("float32")
+    table = make_rng(1).normal(size=(V, D)).astype("float32")
     plain, compiled, collected = (keras.Variable(table) for _ in range(3))
     variables = (plain, compiled, collected)
     optimizers = [Adagrad(0.1), Adagrad(0.1), Adagrad(0.1, gradient_accumulation_steps=2)]

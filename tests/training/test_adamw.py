@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.training.update_rules import AdamW
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"weight_decay": 0.3, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-6}
@@ -16,7 +17,7 @@ SHAPES = [(5, 3), (3, 4), (4,)]  # the last one does not decay
 
 def draw(steps=1):
     """Variables, and for each step their gradients."""
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     variables = [keras.Variable(rng.normal(size=shape).astype("float32")) for shape in SHAPES]
     steps = [[rng.normal(size=shape).astype("float32") for shape in SHAPES] for _ in range(steps)]
     return variables, steps

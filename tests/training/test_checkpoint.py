@@ -13,10 +13,11 @@ from safetensors.numpy import load_file, save_file
 from keras_bert.training.checkpoint import Checkpoint, named_variables
 from keras_bert.training.optimizer import make_optimizer
 from tests.messages import raises_input_error
+from tests.seeds import make_rng, shifted
 
 
 def small_model(seed, units=4, name="dense", scales_loss=False, **options):
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(shifted(seed))
     model = keras.Sequential(
         [
             keras.Input((3,)),
@@ -39,7 +40,7 @@ def small_model(seed, units=4, name="dense", scales_loss=False, **options):
 
 
 def train(model, steps):
-    generator = np.random.default_rng(0)
+    generator = make_rng(0)
     x = generator.normal(size=(8, 3)).astype("float32")
     model.fit(x, x[:, :1], batch_size=8, epochs=steps, verbose=0, shuffle=False)
 

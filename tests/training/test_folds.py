@@ -15,6 +15,7 @@ from keras_bert.readers.texts import LabelledText
 from keras_bert.training.finetune import finetune
 from keras_bert.training.series import pooled
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -48,7 +49,7 @@ def test_each_label_is_divided_evenly_and_a_single_one_stays_in_training():
 def test_the_order_of_the_examples_does_not_matter():
     examples = labelled(a=30, b=10)
     folds = dict(zip([e.text for e in examples], fold_numbers(examples, 5), strict=True))
-    shuffled = [examples[n] for n in np.random.default_rng(0).permutation(len(examples))]
+    shuffled = [examples[n] for n in make_rng(0).permutation(len(examples))]
     assert [folds[e.text] for e in shuffled] == fold_numbers(shuffled, 5)
 
 
@@ -123,7 +124,7 @@ def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("folds")
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
     save_folder(make_encoder(tokenizer), tokenizer, folder / "model")
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     rows = [
         f"{label} {' '.join(rng.choice(['film', 'plot', 'good', 'bad'], 5))},{label}"
         for label in rng.choice(["good", "bad"], 40)

@@ -5,7 +5,6 @@ import shutil
 import zipfile
 from statistics import fmean, stdev
 
-import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
@@ -14,6 +13,7 @@ from keras_bert.readers.glue import GLUE, glue_average
 from keras_bert.training import glue as module
 from keras_bert.training.glue import glue
 from keras_bert.training.sweep_settings import GlueSettings
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 # A word by which the texts of a label can be known.
@@ -64,7 +64,7 @@ TESTS = {name: 3 + number for number, name in enumerate(GLUE)}  # how many, all 
 
 def write_glue(folder, *, train=24, dev=9):
     """Writes small files of all tasks, in GLUE's layout, whose labels can be learned."""
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
 
     def lines(name, count, *, labelled, task):
         base = "MNLI" if name.startswith("MNLI") else name

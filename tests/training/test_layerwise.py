@@ -20,6 +20,7 @@ from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.optimizer import depths, layers_to_train, train_last_layers
 from keras_bert.training.update_rules import AdamW, LayerwiseAdamW
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -33,7 +34,7 @@ def adamw(rate=0.1, **changes):
 
 def draw(steps, seed=0):
     """Three variables of shape (3,), and for each step their gradients."""
-    arrays = np.random.default_rng(seed).normal(size=(steps + 1, 3, 3)).astype("float32")
+    arrays = make_rng(seed).normal(size=(steps + 1, 3, 3)).astype("float32")
     return [keras.Variable(value) for value in arrays[0]], arrays[1:]
 
 

@@ -35,6 +35,7 @@ from keras_bert.training.settings import PretrainSettings
 from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
 
 SIZES = {
@@ -356,7 +357,7 @@ def test_no_dataset_of_ours_waits_for_the_autotuner(given):
     for dataset in (
         task.dataset(examples, batch_size=4),
         rows.evaluation_batches(batch_size=4),
-        training_dataset(folder, **options, seed=0),
+        training_dataset(folder, **options, seed=shifted(0)),
         evaluation_dataset(folder, **options),
     ):
         assert dataset.options().autotune.enabled is False

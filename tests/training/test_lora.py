@@ -16,6 +16,7 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetune import finetune
 from keras_bert.training.finetuning_settings import finetune_settings
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -24,7 +25,7 @@ TEXTS = ["good film", "bad plot", "a good plot"]
 
 def randomized(encoder):
     """The encoder, with random numbers in A and B."""
-    rng = np.random.default_rng(4)
+    rng = make_rng(4)
     for weight in encoder.trainable_weights:
         weight.assign(rng.normal(size=weight.shape, scale=0.3))
     return encoder
@@ -36,7 +37,7 @@ def tokenizer():
 
 
 def test_a_layer_adds_the_products_of_its_parts():
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     x, layer = rng.normal(size=(5, 4)).astype("float32"), Dense(9, name="layer")
     layer.build((None, 4))
     kernel = np.array(layer.kernel)

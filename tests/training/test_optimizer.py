@@ -8,10 +8,11 @@ from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.training.optimizer import PerUpdate, WarmupLinearDecay, make_optimizer
 from keras_bert.training.update_rules import LAMB
 from tests.messages import raises_input_error
+from tests.seeds import make_rng, shifted
 
 
 def small_model():
-    keras.utils.set_random_seed(1)
+    keras.utils.set_random_seed(shifted(1))
     model = keras.Sequential(
         [
             keras.Input((3,)),
@@ -21,7 +22,7 @@ def small_model():
         ]
     )
     for variable in model.variables:  # so that decay of a zero or a one would show
-        variable.assign(keras.random.normal(variable.shape, seed=2) + 1.0)
+        variable.assign(keras.random.normal(variable.shape, seed=shifted(2)) + 1.0)
     return model
 
 
@@ -32,7 +33,7 @@ def test_a_step_is_adamw_with_global_clipping_and_decays_matrices_only():
         model, learning_rate=rate, warmup=0.0, weight_decay=decay, steps=10**6
     )
     before = [np.array(v) for v in model.trainable_variables]
-    generator = np.random.default_rng(0)
+    generator = make_rng(0)
     gradients = [generator.normal(size=v.shape).astype("float32") * 9 for v in before]
     optimizer.apply([keras.ops.convert_to_tensor(g) for g in gradients], model.trainable_variables)
 
@@ -51,7 +52,7 @@ def apply(optimizer, model, gradients):
 
 
 def draw_gradients(model, *, steps, scale):
-    generator = np.random.default_rng(0)
+    generator = make_rng(0)
     shapes = [v.shape for v in model.trainable_variables]
     return [
         [(scale * generator.normal(size=shape)).astype("float32") for shape in shapes]
@@ -87,19 +88,19 @@ def test_lamb_is_the_algorithm_of_the_paper():
 
 def test_lamb_adapts_query_key_and_value_each_by_itself():
     """Fused in one kernel they move as three tensors do; one of zeros has the ratio 1."""
-    keras.utils.set_random_seed(1)
+    keras.utils.set_random_seed(shifted(1))
     options = {"hidden_size": 4, "num_heads": 2, "initializer_range": 0.5}
     fused = SelfAttention(**options, dropout=0.0, output_dropout=0.0)
     fused.build()
     kernel = fused.query_key_value.kernel
-    query = keras.random.normal((4, 4), seed=2)
+    query = keras.random.normal((4, 4), seed=shifted(2))
     kernel.assign(np.hstack([query, np.zeros((4, 4)), np.full((4, 4), 3.0)]))
     apart = [keras.Variable(part) for part in np.split(np.array(kernel), 3, axis=1)]
     settings = {"weight_decay": 0.3, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
     one, three = LAMB(0.1, **settings), LAMB(0.1, **settings)
     one.build([kernel])
     three.build(apart)
-    for gradient in np.random.default_rng(0).normal(size=(3, 4, 12)).astype("float32"):
+    for gradient in make_rng(0).normal(size=(3, 4, 12)).astype("float32"):
         one.apply([keras.ops.convert_to_tensor(gradient)], [kernel])
         parts = np.split(gradient, 3, axis=1)
         three.apply([keras.ops.convert_to_tensor(part) for part in parts], apart)
@@ -199,7 +200,7 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
     """TensorFlow gives only the rows that were looked up; collected, they are added up."""
     after = []
     for batches in (1, 2):
-        keras.utils.set_random_seed(1)
+        keras.utils.set_random_seed(shifted(1))
         model = keras.Sequential([keras.Input((2,)), keras.layers.Embedding(5, 3)])
         optimizer = make_optimizer(
             model,

@@ -36,11 +36,12 @@ from keras_bert.training.pretraining_examples import ExamplesOfPhases
 from keras_bert.training.settings import PretrainSettings
 from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.seeds import make_rng, shifted
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # A checkpoint in the middle of an epoch of the data, and an odd number of steps.
-SHORT = {"steps": 13, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
+SHORT = {"steps": 13, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": shifted(4)}
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +186,7 @@ def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_uninterrup
         **SHORT,
         **phases,
     }
-    moments = moments_of_kills(np.random.default_rng(8))
+    moments = moments_of_kills(make_rng(8))
     killed = subprocess.run(
         [sys.executable, "-m", "tests.training.killed_pretraining"]
         + [json.dumps(given, default=str) for given in (arguments, moments)],
@@ -496,7 +497,7 @@ def test_what_minutes_come_to_is_resolved_once(run, tmp_path, monkeypatch):
 
 def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer):
     folders = [DataFolder.open(data), DataFolder.open(longer)]
-    given = {"data": [data, longer], "steps": [7, 6], "batch_size": [8, 4], "seed": 4}
+    given = {"data": [data, longer], "steps": [7, 6], "batch_size": [8, 4], "seed": shifted(4)}
     settings = PretrainSettings.of(
         {**given, "vocab": "v", "output": "o", "gradient_accumulation": 2}
     )

@@ -10,6 +10,7 @@ from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.pretrain import pretrain
 from tests.messages import raises_input_error
 from tests.pretraining_folder import make_data_folder
+from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -21,7 +22,7 @@ def trained(*, recomputes, lora=False, dtype=None, **sizes):
     encoder = make_encoder(make_tokenizer(), num_hidden_layers=2, **sizes)
     if dtype is not None:
         encoder = encoder.rebuilt(dtype=dtype)
-    keras.utils.set_random_seed(3)
+    keras.utils.set_random_seed(shifted(3))
     if lora:
         encoder.enable_lora(2)
     encoder.recomputes = recomputes

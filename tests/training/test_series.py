@@ -22,6 +22,7 @@ from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.series import mean_and_std, run_series
 from keras_bert.training.sweep_settings import sweep_settings
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights
 
@@ -32,7 +33,7 @@ def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("series")
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
     save_folder(make_encoder(tokenizer, num_hidden_layers=2), tokenizer, folder / "model")
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     for name, count in (("train", 32), ("dev", 23)):
         lines = []
         for label in rng.choice(["good", "bad"], count):

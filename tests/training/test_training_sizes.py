@@ -18,6 +18,7 @@ from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.sweep_settings import sweep_settings
 from tests.eagerly import eagerly
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 COUNT = 40
@@ -28,7 +29,7 @@ def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("given")
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
     save_folder(make_encoder(tokenizer), tokenizer, folder / "model")
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     for name, count in (("train", COUNT), ("dev", 23)):
         lines = []
         for label in rng.choice(["good", "bad"], count):
@@ -266,7 +267,7 @@ def test_an_ensemble_evaluates_as_its_members_average(ensemble, given):
 def test_means_of_probabilities_and_of_numbers():
     import keras
 
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     logits = rng.normal(0, 3, (2, 4, 5)).astype("float32")  # of two tasks
     outputs = [{"logits": one} for one in logits]
 
@@ -299,7 +300,7 @@ def test_a_hidden_layer_is_between_the_pooled_vector_and_the_logits():
     tokenizer = make_tokenizer()
     encoder = make_encoder(tokenizer, hidden_dropout_prob=0.0)
     task = Classifier(encoder, tokenizer, labels=["a", "b"], pooling="mean", hidden_layers=2)
-    ids = np.random.default_rng(0).integers(5, 30, (3, 6)).astype("int32")
+    ids = make_rng(0).integers(5, 30, (3, 6)).astype("int32")
     batch = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)}
     x = np.asarray(encoder(batch)["sequence_output"], "float64").mean(axis=1)
     for layer in task.hidden.layers:

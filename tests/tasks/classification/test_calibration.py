@@ -21,6 +21,7 @@ from keras_bert.tasks.classification.calibration import (
 from keras_bert.tasks.metrics import calibration
 from keras_bert.training.finetune import finetune
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 
 
 class Logits(ClassifierMixin, BaseEstimator):
@@ -40,7 +41,7 @@ class Logits(ClassifierMixin, BaseEstimator):
 @pytest.fixture
 def overconfident():
     """Logits (N, 3) that are three times too large, and labels (N,) drawn without the factor."""
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     logits = rng.normal(0, 1.5, (3000, 3))
     numbers = np.array([rng.choice(3, p=row) for row in softmax(logits, axis=1)])
     return (3 * logits).astype(np.float32), numbers
@@ -75,7 +76,7 @@ def test_dev_data_without_an_error_have_no_best_temperature():
 
 
 def test_the_temperature_of_decisions_is_that_of_two_labels():
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     logits = rng.normal(0, 4, (500, 1)).astype(np.float32)
     matrix = (rng.random((500, 1)) < expit(logits / 2)).astype(int)
     two = np.concatenate([np.zeros_like(logits), logits], axis=1)
@@ -84,7 +85,7 @@ def test_the_temperature_of_decisions_is_that_of_two_labels():
 
 
 def test_thresholds_have_the_highest_f1_that_scikit_learn_finds():
-    rng = np.random.default_rng(2)
+    rng = make_rng(2)
     matrix = (rng.random((80, 4)) < [0.5, 0.2, 0.05, 0]).astype(int)
     probabilities = expit(rng.normal(0, 1, matrix.shape) + 2 * matrix - 2).round(2)
     thresholds = best_thresholds(probabilities, matrix, default=0.5)

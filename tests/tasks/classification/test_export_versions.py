@@ -18,6 +18,7 @@ from keras_bert.exports.precision import as_exported
 from keras_bert.exports.saved_model import export, export_task
 from keras_bert.exports.server_files import WARMUP_FILE, prediction_log
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +221,7 @@ def test_a_precision_that_overflows_is_rejected(make_task, tmp_path):
 def test_a_file_for_litert_gives_the_logits_of_ids(task, tmp_path, precision, most):
     path = export_task(task, tmp_path / "spam.tflite", precision=precision)
     run = tf.lite.Interpreter(str(path)).get_signature_runner()
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     for sequences, length in ((1, 3), (4, 20)):
         mask = np.ones((sequences, length), np.int32)
         mask[0, 2:] = 0

@@ -22,6 +22,7 @@ from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.plan import plan_epochs
 from tests.eagerly import eagerly
 from tests.messages import raises_input_error
+from tests.seeds import shifted
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 MIX = {"layers": "mix-all", "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
@@ -32,7 +33,7 @@ EACH_WAY = [pytest.param("frozen", marks=pytest.mark.slow), "mixed", "both"]
 @pytest.fixture(scope="module")
 def start(config, tokenizer, tmp_path_factory):
     """A model folder to start from, with dropout everywhere."""
-    keras.utils.set_random_seed(11)
+    keras.utils.set_random_seed(shifted(11))
     folder = tmp_path_factory.mktemp("start") / "model"
     encoder = BertEncoder(config)
     encoder.new_pooler()

@@ -16,8 +16,9 @@ from keras_bert.tasks.classification.metrics import (
     spearman,
 )
 from keras_bert.tasks.metrics import calibration
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(11)
+RNG = make_rng(11)
 
 
 def labelled(count, classes):

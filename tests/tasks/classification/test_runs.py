@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from sklearn.metrics import accuracy_score, f1_score
@@ -14,6 +13,7 @@ from keras_bert.cli.task_types import resolve_glue
 from keras_bert.training.checkpoint import best_metric_value
 from tests.eagerly import eagerly
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = {"1": ["same", "equal"], "0": ["other", "unlike"]}
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     tokenizer.vocabulary.save(folder / "vocab.txt")
     config = make_encoder(tokenizer, num_hidden_layers=1, initializer_range=0.1).config
     (folder / "config.json").write_text(json.dumps(config.to_dict()))
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     (folder / "MRPC").mkdir()
     for name, count in (("train", 64), ("dev", 21), ("test", 5)):
         first = "index" if name == "test" else "Quality"
@@ -120,7 +120,7 @@ def test_the_file_to_hand_in(run, folder, tmp_path, capsys):
 
 def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments, tmp_path, capsys):
     """What `evaluate` says is what scikit-learn makes of the lines that `predict` writes."""
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     words = {"alike": "same", "apart": "other", "long": "film"}
     for name, count in (("train", 96), ("dev", 23)):
         lines = ["text\tlabel"]
@@ -199,7 +199,7 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
 
 def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_path):
     """The head alone, which reads the mean of the tokens: nothing is trained twice in the tests."""
-    rng = np.random.default_rng(2)
+    rng = make_rng(2)
     for name, count in (("train", 48), ("dev", 15)):
         lines = []
         for number in range(count):
@@ -236,7 +236,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
 
 def scored(folder, count, *, seed):
     """A file of pairs whose scores are about 400 and 900."""
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     lines = []
     for number in range(count):
         label = "10"[number % 3 == 0]

@@ -15,6 +15,7 @@ from keras_bert.inference.predict import Inference
 from keras_bert.tasks.losses import CountedAccuracy
 from tests.messages import raises_input_error
 from tests.peers import torch, transformers
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 LABELS = ["0", "1", "2"]
@@ -52,7 +53,7 @@ def one_block(tokenizer, **changes):
 
 
 def batch(seed=0, lengths=(9, 5, 2)):
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype("int32")
     ids = rng.integers(5, 30, mask.shape).astype("int32") * mask
     segments = (np.arange(max(lengths)) > 2).astype("int32") * mask

@@ -11,6 +11,7 @@ from keras_bert.tasks.classification.decode import of_windows
 from keras_bert.tasks.classification.regressor import Regressor
 from keras_bert.training.finetune import finetune
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.tasks.classification.conftest import WORDS, logits
 
 ROOM = 6  # tokens of a window, without [CLS] and [SEP]
@@ -33,7 +34,7 @@ def windowed(request, task, tokenizer):
 
 @pytest.fixture(scope="module")
 def long_texts():
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     words = [word for word in WORDS.split() if len(word) > 1]
     return [" ".join(rng.choice(words, count)) for count in (0, 1, 6, 7, 9, 10, 31)]
 

@@ -15,6 +15,7 @@ from keras_bert.heads.spans import AntecedentLoss, AntecedentScores
 from keras_bert.tasks.coreference.coreference_resolver import clusters_of
 from keras_bert.tasks.coreference.features import cluster_numbers
 from tests.exports.answers import check_clusters
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 WOMEN, MEN = ("ada", "eva", "ida"), ("max", "tom", "leo")
@@ -34,7 +35,7 @@ def document(rng):
 
 
 def write(path, count, seed):
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     lines = []
     for number in range(count):
         words, clusters = document(rng)
@@ -115,7 +116,7 @@ def test_predict_gives_clusters_with_their_places(run, tmp_path, capsys):
 
 
 def test_an_export_answers_as_predict_does_in_texts_of_any_length(run, tmp_path):
-    rng = np.random.default_rng(5)
+    rng = make_rng(5)
     texts = [" ".join(document(rng)[0]) for _ in range(12)]
     texts += [TEXT, "", "rain", " and ".join(texts), " ".join(texts[::-1]) * 3]
     expected = list(kb.predict(model=run, text=texts))
@@ -130,7 +131,7 @@ def test_an_export_answers_as_predict_does_in_texts_of_any_length(run, tmp_path)
 
 @pytest.mark.usefixtures("eager")
 def test_an_answer_does_not_depend_on_the_other_documents_of_its_batch(run):
-    rng = np.random.default_rng(6)
+    rng = make_rng(6)
     texts = [" ".join(document(rng)[0]) for _ in range(4)]
     together = list(kb.predict(model=run, text=[*texts, " ".join(texts * 3)], batch_size=5))
     alone = list(kb.predict(model=run, text=texts, batch_size=1))
@@ -166,7 +167,7 @@ def test_words_in_several_sequences_have_the_vectors_of_the_one_that_owns_them()
 
 def test_candidates_and_scores_are_those_of_the_paper():
     """In numpy, pair by pair."""
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     batch, words, longest, size, most = 2, 12, 3, 4, 3
     layer = AntecedentScores(units=5, max_antecedents=most)
     spans = rng.normal(size=(batch, words, longest, size)).astype("float32")
@@ -232,7 +233,7 @@ def test_the_loss_is_minus_log_of_what_is_on_the_right_antecedents():
 
 
 def test_chains_of_antecedents_are_clusters_in_numpy_and_in_the_graph():
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     scores = rng.normal(-0.3, 1, (20, 30, 4)).astype("float32")
     for i in range(4):
         scores[:, i, i:] = -1e9

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from keras_bert.tasks.coreference.coreference_resolver import coreference_metrics
+from tests.seeds import make_rng
 
 
 def measured(expected, predicted):
@@ -103,7 +104,7 @@ def best_match(one, other):
 
 
 def test_random_clusters_are_counted_alike():
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
 
     def clusters():
         numbers = rng.integers(0, 6, 12)  # 0 is in no cluster

@@ -15,6 +15,7 @@ from keras_bert.training.frozen import FrozenExamples, freeze
 from tests.eagerly import eagerly
 from tests.messages import raises_input_error
 from tests.peers import torch, transformers
+from tests.seeds import make_rng
 from tests.small_model import encode, make_encoder, make_tokenizer
 
 EXAMPLES = [
@@ -145,7 +146,7 @@ def test_a_run_learns_which_choice_is_right_and_is_measured_by_command(tmp_path,
     tokenizer.vocabulary.save(tmp_path / "vocab.txt")
     config = make_encoder(tokenizer, num_hidden_layers=1, initializer_range=0.1).config
     (tmp_path / "config.json").write_text(json.dumps(config.to_dict()))
-    rng = np.random.default_rng(4)
+    rng = make_rng(4)
     for name, count in (("train", 64), ("dev", 17)):
         records = []
         for _ in range(count):

@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from keras_bert.tasks.question_answering.features import context_windows
 from keras_bert.tasks.question_answering.question_answerer import WindowLogits, best_spans
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(11)
+RNG = make_rng(11)
 
 
 def tokens_of(length, room, stride, *, whole_numbers=False):

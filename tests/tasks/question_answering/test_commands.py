@@ -15,6 +15,7 @@ from keras_bert.cli.main import main
 from keras_bert.inference.predict import Inference
 from keras_bert.training.finetune import finetune
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 KINDS = {
@@ -40,7 +41,7 @@ def paragraph(rng):
 
 
 def write(path, seed, count):
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     data = [{"paragraphs": [paragraph(rng) for _ in range(count)]}]
     path.write_text(json.dumps({"version": "v2.0", "data": data}))
     return str(path)
@@ -257,7 +258,7 @@ def labelled():
         {"id": "b", "question": "which animal", "context": "so", "answers": []},
     ]
     sequences = task.features(list(task.read(questions)), labelled=True)
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     outputs = {
         name: [rng.normal(size=length + 3).astype(np.float32) for length in sequences.lengths]
         for name in ("start_logits", "end_logits")

@@ -9,8 +9,9 @@ from keras_bert.tasks.question_answering.features import (
     positions_in,
     question_limit,
 )
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(3)
+RNG = make_rng(3)
 CASES = [
     tuple(int(RNG.integers(low, 60)) for low in (0, 1, 1))  # tokens, room, stride
     for _ in range(200)

@@ -11,6 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.readers.predicates import PredicateSource
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, THINGS = ("ada", "max", "eva", "tom"), ("rain", "snow", "wind")
@@ -27,7 +28,7 @@ def sentence(rng):
 
 
 def write(path, count, seed):
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     lines = []
     for _ in range(count):
         words, columns = sentence(rng)

@@ -2,10 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from keras_bert.training.finetune import finetune
+from tests.seeds import make_rng
 from tests.small_model import make_tokenizer
 
 PLACES = ["rome", "oslo", "bath"]
@@ -43,7 +43,7 @@ def write(path, rows):
 def given(tmp_path_factory):
     """The arguments of a run; some of its texts are longer than a row."""
     folder = tmp_path_factory.mktemp("spans")
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     train = [sentence(rng, rng.integers(1, 4)) for _ in range(300)]
     train += [sentence(rng, 9) for _ in range(12)]
     dev = [sentence(rng, rng.integers(1, 4)) for _ in range(30)] + [sentence(rng, 12)]

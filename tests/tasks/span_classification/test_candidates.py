@@ -13,8 +13,9 @@ from keras_bert.tasks.span_classification.decode import (
     without_overlaps,
 )
 from keras_bert.tasks.span_classification.signatures import _without_overlaps
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(4)
+RNG = make_rng(4)
 
 
 def test_the_spans_above_a_threshold_are_those_of_a_loop():

@@ -7,8 +7,9 @@ from seqeval.scheme import IOB2
 from sklearn import metrics
 
 from keras_bert.tasks.span_classification.metrics import relation_metrics, span_metrics
+from tests.seeds import make_rng
 
-RNG = np.random.default_rng(3)
+RNG = make_rng(3)
 LABELS = ["LOC", "ORG", "PER"]
 
 

@@ -13,6 +13,7 @@ from keras_bert.heads.spans import REPRESENTATIONS
 from keras_bert.inference.predict import predict
 from keras_bert.training.finetune import finetune
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import write
 
@@ -52,7 +53,7 @@ def make(representation="mean", **options):
 def trained(tmp_path_factory):
     """(the model folder of a run, a file of examples that it has not seen)."""
     folder = tmp_path_factory.mktemp("relations")
-    rng = np.random.default_rng(2)
+    rng = make_rng(2)
     train = write(folder / "train.jsonl", [pair(rng) for _ in range(300)])
     dev = write(folder / "dev.jsonl", [pair(rng) for _ in range(40)])
     tokenizer = make_tokenizer(WORDS)
@@ -175,7 +176,7 @@ def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
 @pytest.mark.usefixtures("eager")
 def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_path):
     """One of them among many stopped all of a run."""
-    rng = np.random.default_rng(5)
+    rng = make_rng(5)
     far = [
         {"words": ["ada", *["in"] * 30, "rome"], "head": [0, 1], "tail": [31, 32], "label": label}
         for label in ("lives_in", "no_relation")

@@ -10,6 +10,7 @@ from keras import ops
 from keras_bert.readers.schemes import labels_of, transitions
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import most_probable
+from tests.seeds import make_rng
 
 LABELS = labels_of(["X"], "bioes")  # O, B, I, E, S
 COUNT = len(LABELS)
@@ -18,14 +19,14 @@ LENGTH = 9
 IS_WORD = np.zeros((6, LENGTH), np.bool_)
 for row, places in enumerate([[], [4], [0, 1, 2, 3, 4], [1, 2, 4, 7], [0, 8], [2, 3, 5, 6, 8]]):
     IS_WORD[row, places] = True
-RNG = np.random.default_rng(8)
+RNG = make_rng(8)
 EMISSIONS = RNG.normal(0, 2, (*IS_WORD.shape, COUNT)).astype("float32")
 
 
 def make(scheme, seed=2):
     crf = LinearChainCrf(transitions=transitions(LABELS, scheme), name="crf")
     crf.build((None, None, COUNT))
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     for variable in crf.variables:
         variable.assign(rng.normal(0, 0.01, variable.shape))
     return crf
@@ -111,7 +112,7 @@ def test_gradients_by_finite_differences():
     gradients = gradients_of(
         lambda: loss(labels, ops.convert_to_tensor(emissions), weights), variables
     )
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     for variable, gradient in zip(variables, gradients, strict=True):
         value = np.asarray(variable.value)
         direction = rng.normal(size=value.shape).astype("float32")

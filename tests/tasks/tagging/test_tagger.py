@@ -9,11 +9,12 @@ from keras_bert import Tagger
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.training.frozen import freeze
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 LABELS = ["O", "B", "I"]
 LENGTHS = np.array([7, 3, 5, 1])
-RNG = np.random.default_rng(6)
+RNG = make_rng(6)
 IDS = RNG.integers(5, 30, (4, 7)).astype("int32")
 MASK = (np.arange(7) < LENGTHS[:, None]).astype("int32")
 BATCH = {"input_ids": IDS, "input_mask": MASK, "segment_ids": np.zeros_like(IDS)}

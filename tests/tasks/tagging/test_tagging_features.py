@@ -16,6 +16,7 @@ from keras_bert.tasks.tagging.decode import tagger_predictions, word_distributio
 from keras_bert.tasks.tagging.features import TaggedSequences, split_sentences, with_context
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_tokenizer
 
 LABELS = labels_of(["X"], "bio")  # O, B-X, I-X
@@ -134,7 +135,7 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
     count, words = len(LABELS), text.split()
     crf = LinearChainCrf(transitions=transitions(LABELS, "bio"))
     crf.build((None, None, count))
-    rng = np.random.default_rng(3)
+    rng = make_rng(3)
     for variable in crf.variables:
         variable.assign(rng.normal(0, 0.01, variable.shape))
     by_token = rng.normal(0, 2, (len(tokenizer), count)).astype(np.float32)  # by the token's id
@@ -184,7 +185,7 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
 def test_predictions_for_tokens_become_those_of_words(tokenizer):
     examples = sentences("abc B i", "", " ".join("d" * 25))
     sequences = examples_of(examples, tokenizer, labelled=False)
-    rng = np.random.default_rng(0)
+    rng = make_rng(0)
     by_token = rng.normal(size=(len(tokenizer), 3)).astype(np.float32)  # a logit by the token's id
     ids = sequences.inputs(*sequences.take(tf.range(len(sequences))))["input_ids"].numpy()
     logits = list(by_token[ids])

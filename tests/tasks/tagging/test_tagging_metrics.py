@@ -10,13 +10,14 @@ from seqeval.scheme import IOB2, IOBES
 
 from keras_bert.readers.schemes import converted, labels_of
 from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
+from tests.seeds import shifted
 
 KINDS = ("LOC", "PER", "creative-work")
 
 
 def corpora(scheme):
     """Pairs of expected and found tags: nothing right, everything broken, nothing there, mixed."""
-    rng = random.Random(3)
+    rng = random.Random(shifted(3))
     labels = labels_of(KINDS, scheme)
     lengths = [rng.randint(1, 12) for _ in range(60)]
 
@@ -92,7 +93,7 @@ def test_a_case_by_hand():
 
 
 def test_tags_without_a_scheme_are_counted_as_scikit_learn_counts_them():
-    rng = random.Random(5)
+    rng = random.Random(shifted(5))
     labels = ["NOUN", "VERB", "X", "ADJ"]
     expected = [[rng.choice([*labels, "NEW"]) for _ in range(rng.randint(1, 9))] for _ in range(50)]
     predicted = [[tag if rng.random() < 0.6 else "NOUN" for tag in tags] for tags in expected]

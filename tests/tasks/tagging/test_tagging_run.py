@@ -16,6 +16,7 @@ from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training.checkpoint import best_metric_value
 from keras_bert.training.finetune import finetune
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
@@ -32,7 +33,7 @@ TEXTS = [
 
 
 def sentences(count, seed):
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     for _ in range(count):
         person, place, other = rng.choice(PEOPLE), rng.choice(PLACES), rng.choice(PLACES)
         yield (
@@ -172,7 +173,7 @@ def tagger(request, files):
         label_subwords="all",
         aggregation="product",
     )
-    rng = np.random.default_rng(1)
+    rng = make_rng(1)
     for variable in [w for head in task.HEADS for w in getattr(task, head).weights]:
         variable.assign(rng.normal(0, 0.7, variable.shape))
     task.save(files["folder"] / "bilstm")
@@ -186,7 +187,7 @@ def tagger(request, files):
 @pytest.mark.parametrize("combine", ["first", "last", "mean", "product"])
 def test_the_graph_combines_tokens_as_decoding_does(combine):
     sizes = np.array([2, 1, 4, 1])
-    logits = np.random.default_rng(2).normal(0, 2, (8, 3)).astype("float32")
+    logits = make_rng(2).normal(0, 2, (8, 3)).astype("float32")
     is_first = np.zeros(8, np.bool_)
     is_first[np.cumsum(sizes) - sizes] = True
     word_probabilities = distributions(combine, logits, is_first)
