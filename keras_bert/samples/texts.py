@@ -42,7 +42,7 @@ def write_manual(folder) -> list[Path]:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, paragraphs in sorted(documents(topics).items()):
+    for name, paragraphs in documents(topics).items():
         path = folder / f"{name}.txt"
         text = "\n\n".join(
             textwrap.fill(paragraph, _WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -50,7 +50,7 @@ def write_manual(folder) -> list[Path]:
         )
         path.write_text(text + "\n", encoding="utf-8")
         paths.append(path)
-    return paths
+    return sorted(paths)
 
 
 def documents(topics: Mapping[str, str]) -> dict[str, list[str]]:

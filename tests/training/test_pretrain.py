@@ -497,7 +497,7 @@ def test_what_minutes_come_to_is_resolved_once(run, tmp_path, monkeypatch):
 
 def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer):
     folders = [DataFolder.open(data), DataFolder.open(longer)]
-    given = {"data": [data, longer], "steps": [7, 6], "batch_size": [8, 4], "seed": shifted(4)}
+    given = {"data": [data, longer], "steps": [7, 6], "batch_size": [8, 4], "seed": 4}
     settings = PretrainSettings.of(
         {**given, "vocab": "v", "output": "o", "gradient_accumulation": 2}
     )

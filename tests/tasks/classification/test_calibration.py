@@ -52,9 +52,9 @@ def test_the_temperature_is_that_of_scikit_learn(overconfident):
     temperature = fitted_temperature(logits, numbers)
     assert temperature == pytest.approx(3, rel=0.1)
     theirs = FrozenEstimator(Logits().fit(logits, numbers))
-    theirs = CalibratedClassifierCV(theirs, method="temperature").fit(logits, numbers)
+    theirs = CalibratedClassifierCV(theirs, method="temperature").fit(logits.astype(float), numbers)
     ours = softmax(logits / temperature, axis=1)
-    np.testing.assert_allclose(theirs.predict_proba(logits), ours, atol=1e-4)
+    np.testing.assert_allclose(theirs.predict_proba(logits.astype(float)), ours, atol=1e-4)
     before, after = (error_of_labels(logits / t, numbers) for t in (1, temperature))
     assert after < 0.05 < 0.15 < before
 

@@ -17,7 +17,7 @@ from tests.messages import raises_input_error
 def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, predictions):
     answers = list(predict(model=task, text=texts, batch_size=5))
     assert [answer["text"] for answer in answers] == texts
-    assert len({answer["label"] for answer in answers}) == 3  # the fixture tells texts apart
+    assert len({answer["label"] for answer in answers}) > 1  # the fixture tells texts apart
     for answer, row in zip(answers, predictions, strict=True):
         assert answer["label"] == task.labels[row.argmax()]
         assert answer["score"] == pytest.approx(row.max(), abs=1e-5)

