@@ -13,9 +13,7 @@ import tensorflow as tf
 from keras_bert.inputs.framing import windows
 from keras_bert.text.ragged import of_values, row_ids, select
 
-# Words per call of the tokenizer's graph, which share the cost of the call.
-_WORDS_PER_CALL = 4000
-_TEXTS_PER_CALL = 1000
+_TEXTS_PER_CALL = 1000  # of the tokenizer's graph, which share the cost of the call
 
 
 class TokenizedWords(NamedTuple):
@@ -53,24 +51,55 @@ class WordSequences(NamedTuple):
 
 
 def words_given(texts, tokenizer):
-    """`TokenizedWords` of lists of words; a word without a token is [UNK]."""
-    flat = [word for words in texts for word in words]
-    unique, which = np.unique(np.array(flat, object), return_inverse=True) if flat else ([], [])
-    parts = [
-        tokenizer.tokenize_words(list(unique[start : start + _WORDS_PER_CALL]))
-        for start in range(0, len(unique), _WORDS_PER_CALL)
-    ] or [tokenizer.tokenize_words([])]
-    tokens = tf.concat(parts, axis=0)  # ragged (unique words, None)
-    unknown = tf.fill([tokens.nrows(), 1], tf.constant(tokenizer.vocabulary.unk_id, tf.int32))
-    none = tokens.row_lengths() == 0
-    tokens = tf.concat([tokens, tf.ragged.boolean_mask(unknown, none[:, None])], axis=1)
-    tokens = tf.gather(tokens, tf.constant(which, tf.int32))  # ragged (words, None)
+    """`TokenizedWords` of lists of words, which are read as the text that joins them by spaces.
+
+    Its tokens are those of that text, and a word has them from the first one that is its own, which
+    may be the space before it. A word without a token there has those of the word alone, or [UNK].
+    """
+    ids, lengths, firsts = [], [], []
+    for first in range(0, len(texts), _TEXTS_PER_CALL):
+        some = texts[first : first + _TEXTS_PER_CALL]
+        for results, result in zip((ids, lengths, firsts), _joined(some, tokenizer), strict=True):
+            results.append(result)
+    ids, lengths, firsts = (
+        tf.constant(np.concatenate(parts) if parts else [], dtype)
+        for parts, dtype in ((ids, tf.int32), (lengths, tf.int64), (firsts, tf.int32))
+    )
     counts = tf.constant([len(words) for words in texts], tf.int64)
-    words = tf.RaggedTensor.from_row_lengths(tokens, counts)  # ragged (E, W, None)
-    ids = words.merge_dims(1, 2)
-    first_of_all = tf.RaggedTensor.from_row_lengths(tokens.row_starts(), counts)
-    firsts = tf.cast(first_of_all - ids.row_starts()[:, None], tf.int32)
-    return TokenizedWords(ids, firsts)
+    return TokenizedWords(
+        tf.RaggedTensor.from_row_lengths(ids, lengths),
+        tf.RaggedTensor.from_row_lengths(firsts, counts),
+    )
+
+
+def _joined(texts, tokenizer):
+    """Lists of words -> ids (T,), tokens per text (E,), each word's first token in its text (W,).
+
+    All are arrays of integers.
+    """
+    tokens = tokenizer.tokenize_with_offsets([" ".join(words) for words in texts])
+    ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
+    words = [word for of_text in texts for word in of_text]
+    counts = np.array([len(of_text) for of_text in texts], np.int64)
+    text_of_word = np.repeat(np.arange(len(texts)), counts)
+    # Characters of all texts, each with a space after it, one after another.
+    ends = np.cumsum([len(word) + 1 for word in words], dtype=np.int64)
+    word_splits = np.r_[0, np.cumsum(counts)]
+    text_starts = np.r_[0, ends][word_splits]
+    token_starts = tokens.starts.values.numpy() + np.repeat(text_starts[:-1], np.diff(splits))
+    token_starts = np.maximum.accumulate(token_starts)  # of one character may come in any order
+    edges = np.searchsorted(token_starts, np.r_[0, ends])  # of words among the tokens
+    firsts, missing = edges[:-1], np.flatnonzero(edges[:-1] == edges[1:])
+    if len(missing):
+        alone = tokenizer.tokenize([words[word] for word in missing]).to_list()
+        alone = [own or [tokenizer.vocabulary.unk_id] for own in alone]
+        sizes = np.array([len(own) for own in alone], np.int64)
+        ids = np.insert(ids, np.repeat(firsts[missing], sizes), np.concatenate(alone))
+        more = np.zeros(len(words), np.int64)
+        more[missing] = sizes
+        firsts = firsts + np.cumsum(more) - more
+        splits = splits + np.r_[0, np.cumsum(more)][word_splits]
+    return ids, np.diff(splits), firsts - splits[text_of_word]
 
 
 def words_of_texts(texts, tokenizer):

@@ -27,8 +27,9 @@ class Tokens(NamedTuple):
     `starts` and `ends` count characters (code points, as Python does) of the input string,
     `byte_starts` and `byte_ends` its bytes in UTF-8; ends are exclusive. The end-of-word mark of
     byte-pair encoding, where it is a token alone, is empty, at the end of its word. So is white
-    space that is a token of a byte-level vocabulary; white space at the ends of its other tokens is
-    left out. In bytes that are not all UTF-8, characters are those of the string without the
+    space that is a token of a byte-level or unigram vocabulary, but that one space before a word is
+    the word's first token, empty at its beginning; white space at the ends of other tokens is left
+    out. In bytes that are not all UTF-8, characters are those of the string without the
     invalid bytes; byte offsets are those of the bytes themselves.
     """
 
@@ -217,14 +218,6 @@ class Tokenizer(tf.Module):
         masks = tf.repeat(self.vocabulary.mask_id, tf.size(follows))[:, None]
         masks = tf.ragged.boolean_mask(masks, follows[:, None])
         return parts.with_values(tf.concat([masks, tokens], axis=1)).merge_dims(1, 2)
-
-    def tokenize_words(self, words: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
-        """Words of sentences (W,), each on its own -> ids, ragged int32 (W, None).
-
-        A byte-level vocabulary reads a space before each word, as transformers does with
-        `is_split_into_words`.
-        """
-        return self._tokens.tokenize_words(_as_tensor(words))
 
     def tokenize_with_offsets(self, texts: Sequence[str | bytes] | tf.Tensor) -> Tokens:
         """Texts (B,) -> `Tokens`: ids and the offsets of each token in the input string.

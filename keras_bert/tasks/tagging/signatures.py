@@ -19,6 +19,7 @@ from keras_bert.tasks.signatures import (
 from keras_bert.tasks.span_classification.signatures import whole_words
 from keras_bert.tasks.tagging import FIRST, LAST, MEAN
 from keras_bert.tasks.tagging.features import marked_inputs, repeated_tokens
+from keras_bert.text.encodings.encoding import word_starts
 from keras_bert.text.ragged import of_values
 
 
@@ -51,7 +52,6 @@ def tagger_signatures(task, *, max_length):
         logits = logits_of(**inputs)  # (R, S, C)
         return tagged_words(task, text, words, (starts, ends), tf.boolean_mask(logits, in_core))
 
-    marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
     alone = tf.constant(vocabulary.stands_alone)
 
     @functools.partial(traced_on_ids, encoder=task.encoder)
@@ -62,11 +62,7 @@ def tagger_signatures(task, *, max_length):
             alone, tf.minimum(input_ids, len(vocabulary) - 1)
         )
         ids = tf.ragged.boolean_mask(input_ids, is_text)
-        # As `Vocabulary.word_starts`: also what begins a sequence or follows the end of a word.
-        starts = tf.gather(marks[0], ids.values)
-        before = tf.concat([[True], tf.gather(marks[1], ids.values)[:-1]], axis=0)
-        position = tf.ragged.range(ids.row_lengths()).values
-        starts = ids.with_values(starts | before[: tf.size(starts)] | (position == 0))
+        starts = ids.with_values(word_starts(ids, vocabulary))
         lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
         tokens = tf.boolean_mask(logits, is_text)
         numbers, scores = _predict_words(task, tokens, starts.values, lengths)
