@@ -159,6 +159,8 @@ def to_hugging_face(model):
         stored |= {name: getattr(model.settings, name) for name in model.stored_settings()}
         if model.reader.bilstm is None:
             stored.pop("bilstm", None)
+        if model.READS_WORDS and model.tokenizer is not None:
+            stored["skips_spaces"] = model.tokenizer.skips_spaces
         if model.columns:
             stored["columns"] = model.columns
         if model.reader.layers != LAST:
@@ -220,7 +222,8 @@ def build_task(checkpoint, *, task_type=None, **settings):
     vectors = checkpoint.static_vectors()
     if vectors is not None:
         options["static_vectors"] = vectors
-    task = task_class(checkpoint.encoder(), checkpoint.tokenizer, **options)
+    encoder = checkpoint.encoder()
+    task = task_class(encoder, checkpoint.tokenizer_of(task_class), **options)
     task.columns = checkpoint.columns()
     assign_heads(task, checkpoint, class_names)
     task.tuned = tuple(dict.fromkeys((*task.tuned, *checkpoint.tuned(task_class))))

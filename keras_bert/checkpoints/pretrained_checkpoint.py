@@ -391,6 +391,33 @@ class PretrainedCheckpoint:
             )
         return task.with_effect(settings)
 
+    def tokenizer_of(self, task):
+        """The tokenizer by which a class of task reads words as the folder's model was trained.
+
+        A model without the key of this library was trained on words with the space before them, as
+        `transformers` reads them. An earlier version also read a space before the first one.
+        """
+        tokenizer = self.tokenizer
+        if tokenizer is None or not task.READS_WORDS or not tokenizer.vocabulary.OWN_SPACES:
+            return tokenizer
+        skips_spaces = self.stored.get("skips_spaces")
+        if not isinstance(skips_spaces, bool | None):
+            raise InputError(
+                f"{self.source}, under {MARK}: `skips_spaces` should be true or false."
+            )
+        if skips_spaces is None and "task" in self.stored:
+            tokenizer = tokenizer.with_vocabulary(tokenizer.vocabulary.with_prefix_space())
+            warnings.warn(
+                f"{self.name} was written by an earlier version of keras-bert, which read the "
+                "words of a text in another way than given words. Both are read now as given words "
+                "were. Train it again for better predictions, above all if it was trained on "
+                "texts.",
+                InputWarning,
+                stacklevel=4,
+            )
+        tokenizer.skips_spaces = skips_spaces is True
+        return tokenizer
+
     def static_vectors(self):
         """A new encoder of the task's static vectors; None if it has none."""
         vectors_config = self.stored.get("static_vectors")

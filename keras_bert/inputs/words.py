@@ -22,10 +22,50 @@ class TokenizedWords(NamedTuple):
     ids: ragged int32 (E, T), without special tokens.
     firsts: ragged int32 (E, W), the number of each word's first token; a word ends before the next
         one's first token.
+    spaces: ragged int32 (E, W), how many of the tokens of a word, 0 or 1, are the space before it,
+        which is not read as a part of the word.
     """
 
     ids: tf.RaggedTensor
     firsts: tf.RaggedTensor
+    spaces: tf.RaggedTensor
+
+    @classmethod
+    def of(cls, ids, firsts, tokenizer):
+        """From `ids` and `firsts`, which may be the space before a word or the token after it.
+
+        Such a space belongs to the word, and is not read if the model was trained so
+        (`Tokenizer.skips_spaces`).
+        """
+        if not tokenizer.vocabulary.OWN_SPACES:
+            return cls(ids, firsts, firsts.with_values(tf.zeros_like(firsts.values)))
+        vocabulary = tokenizer.vocabulary
+        is_blank = tf.gather(tf.constant(vocabulary.is_blank), ids.values)  # (T,)
+        begins_with_space = tf.gather(tf.constant(vocabulary.begins_with_space), ids.values)
+        at = firsts.values + of_values(tf.cast(ids.row_starts(), tf.int32), firsts)  # (W,)
+        ends = tf.concat([at[1:], tf.shape(is_blank)], axis=0)
+        is_before = tf.gather(is_blank, tf.maximum(at - 1, 0)) & (firsts.values > 0)
+        is_before &= ~tf.gather(begins_with_space, at)
+        is_first = tf.gather(is_blank, at) & (ends - at > 1)
+        spaces = tf.cast(is_before | is_first, tf.int32)
+        return cls(
+            ids,
+            firsts.with_values(firsts.values - tf.cast(is_before, tf.int32)),
+            firsts.with_values(spaces if tokenizer.skips_spaces else tf.zeros_like(spaces)),
+        )
+
+    def read_tokens(self):
+        """Which tokens of all texts are read, bool (T,), and which of them begin a word, (T,)."""
+        at = self.firsts.values + of_values(tf.cast(self.ids.row_starts(), tf.int32), self.firsts)
+        count = tf.shape(self.ids.values)
+        is_space, is_first = (
+            tf.tensor_scatter_nd_max(tf.zeros(count, tf.int32), position[:, None], value) > 0
+            for position, value in (
+                (at, self.spaces.values),
+                (at + self.spaces.values, tf.ones_like(at)),
+            )
+        )
+        return ~is_space, is_first
 
 
 class WordSequences(NamedTuple):
@@ -36,8 +76,8 @@ class WordSequences(NamedTuple):
     int32 (R,), as is `text`, the number of the text.
 
     ids: ragged int32 (R, None), without special tokens.
-    starts, ends: ragged int32 (R, None), for each word the position of its first token and the
-        position after its last one, in the sequence with its special tokens.
+    starts, ends: ragged int32 (R, None), for each word the position of its first token that is read
+        and the position after its last one, in the sequence with its special tokens.
     """
 
     text: tf.Tensor
@@ -53,8 +93,7 @@ class WordSequences(NamedTuple):
 def words_given(texts, tokenizer):
     """`TokenizedWords` of lists of words, which are read as the text that joins them by spaces.
 
-    Its tokens are those of that text, and a word has them from the first one that is its own, which
-    may be the space before it. A word without a token there has those of the word alone, or [UNK].
+    A word without a token in that text has those of the word alone, or [UNK].
     """
     ids, lengths, firsts = [], [], []
     for first in range(0, len(texts), _TEXTS_PER_CALL):
@@ -66,10 +105,8 @@ def words_given(texts, tokenizer):
         for parts, dtype in ((ids, tf.int32), (lengths, tf.int64), (firsts, tf.int32))
     )
     counts = tf.constant([len(words) for words in texts], tf.int64)
-    return TokenizedWords(
-        tf.RaggedTensor.from_row_lengths(ids, lengths),
-        tf.RaggedTensor.from_row_lengths(firsts, counts),
-    )
+    ids = tf.RaggedTensor.from_row_lengths(ids, lengths)
+    return TokenizedWords.of(ids, tf.RaggedTensor.from_row_lengths(firsts, counts), tokenizer)
 
 
 def _joined(texts, tokenizer):
@@ -120,7 +157,8 @@ def words_of_texts(texts, tokenizer):
     positions = tf.ragged.range(tf.cast(tokens.ids.row_lengths(), tf.int32))
     begins = tokens.word_starts.values
     firsts, starts = select(positions, begins), select(tokens.starts, begins)
-    return TokenizedWords(tokens.ids, firsts), starts, select(tokens.ends, ends_word(begins))
+    words = TokenizedWords.of(tokens.ids, firsts, tokenizer)
+    return words, starts, select(tokens.ends, ends_word(begins))
 
 
 def tokenized_words(examples, tokenizer):
@@ -235,6 +273,7 @@ class _Edges:
         word_splits = tf.cast(tokenized.firsts.row_splits, tf.int32)
         text_of_word = tf.cast(row_ids(tokenized.firsts), tf.int32)
         self._starts = tokenized.firsts.flat_values + tf.gather(splits, text_of_word)  # (words,)
+        self._spaces = tokenized.spaces.flat_values  # (words,)
         # The first token of each word, and the end of the last one.
         self._edges = tf.concat([self._starts, splits[-1:]], axis=0)
         self._text_start = tf.gather(splits, text)  # (R,)
@@ -269,7 +308,9 @@ class _Edges:
             self._text,
             *(word - self.low for word in (first, end, owned, owned_end)),
             tf.gather(self._ids, tf.ragged.range(token, after)),
-            words.with_values(tf.gather(self._edges, words.values) + shift),
+            words.with_values(
+                tf.gather(self._edges, words.values) + tf.gather(self._spaces, words.values) + shift
+            ),
             words.with_values(tf.gather(self._edges, words.values + 1) + shift),
         )
 
@@ -290,4 +331,5 @@ def _with_short_words(tokenized, *, most):
     return TokenizedWords(
         tf.RaggedTensor.from_row_lengths(ids, counts),
         tokenized.firsts.with_values(firsts - tf.gather(before, texts)),
+        tokenized.spaces.with_values(tf.minimum(tokenized.spaces.flat_values, limited - 1)),
     )

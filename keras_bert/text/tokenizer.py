@@ -27,9 +27,8 @@ class Tokens(NamedTuple):
     `starts` and `ends` count characters (code points, as Python does) of the input string,
     `byte_starts` and `byte_ends` its bytes in UTF-8; ends are exclusive. The end-of-word mark of
     byte-pair encoding, where it is a token alone, is empty, at the end of its word. So is white
-    space that is a token of a byte-level or unigram vocabulary, but that one space before a word is
-    the word's first token, empty at its beginning; white space at the ends of other tokens is left
-    out. In bytes that are not all UTF-8, characters are those of the string without the
+    space that is a token of a byte-level vocabulary; white space at the ends of its other tokens is
+    left out. In bytes that are not all UTF-8, characters are those of the string without the
     invalid bytes; byte offsets are those of the bytes themselves.
     """
 
@@ -96,10 +95,13 @@ class Tokenizer(tf.Module):
             GPT's vocabularies, and False for byte-level ones.
         template: the `Template` by which texts become sequences; BERT's by default.
 
-    Attributes: those, and `input_names`, the inputs of the encoder that it was loaded with.
+    Attributes: those; `input_names`, the inputs of the encoder that it was loaded with; and
+    `skips_spaces`, whether the space before a word, if it is a token of its own, is no part of the
+    word. It is for a model of words that was trained so, and not for one of another program.
     """
 
     input_names = ("input_ids", "input_mask", "segment_ids")
+    skips_spaces = True
 
     def __init__(
         self, vocabulary: Vocabulary, *, lowercase: bool, template: Template = BERT_TEMPLATE
@@ -163,7 +165,8 @@ class Tokenizer(tf.Module):
 
     def __reduce__(self):  # a graph cannot be pickled; its arguments can
         make = functools.partial(type(self), lowercase=self.lowercase, template=self.template)
-        return make, (self.vocabulary,), {"input_names": tuple(self.input_names)}
+        state = {"input_names": tuple(self.input_names), "skips_spaces": self.skips_spaces}
+        return make, (self.vocabulary,), state
 
     def __call__(
         self,
@@ -188,6 +191,13 @@ class Tokenizer(tf.Module):
             segments, tokenizer=self, names=self.input_names, max_length=max_length or _ANY_LENGTH
         )
         return {name: x.numpy() for name, x in inputs.items()}
+
+    def with_vocabulary(self, vocabulary: Vocabulary, *, template: Template | None = None) -> Self:
+        """A copy with another vocabulary, and another template if one is given."""
+        template = template or self.template
+        copy = type(self)(vocabulary, lowercase=self.lowercase, template=template)
+        copy.input_names, copy.skips_spaces = self.input_names, self.skips_spaces
+        return copy
 
     def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).

@@ -191,22 +191,6 @@ class Vocabulary(abc.ABC):
         """(V,) bool: True where a word starts after the token, whatever comes."""
         return self.stands_alone
 
-    @property
-    def is_space(self):
-        """(V,) bool: True for tokens of white space alone, which do not start a word."""
-        return np.zeros(len(self), np.bool_)
-
-    @property
-    def is_blank(self):
-        """(V,) bool: True for a token that is one space. It belongs to the word after it, and is
-        the word's first token, unless the word's own token begins with white space."""
-        return np.zeros(len(self), np.bool_)
-
-    @property
-    def begins_with_space(self):
-        """(V,) bool: True for tokens that begin with white space."""
-        return np.zeros(len(self), np.bool_)
-
     def _identity(self):
         """The strings that make the vocabulary what it is, in their order."""
         return self.tokens
@@ -235,6 +219,10 @@ class Vocabulary(abc.ABC):
         counts = None if self.counts is None else np.append(self.counts, [0] * len(new))
         options = {"counts": counts, "special_tokens": special, **self._options(more=len(new))}
         return type(self)([*self.tokens, *new], **options)
+
+    def with_prefix_space(self) -> Self:
+        """A copy that reads a text as if it began with a space; itself if spaces do not matter."""
+        return self
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -309,15 +297,9 @@ class Vocabulary(abc.ABC):
         return alone
 
     @cached_property
-    def word_marks(self) -> np.ndarray:
-        """(V, 5) bool: what `word_starts` looks up for a token."""
-        spaces = (self.is_space, self.is_blank, self.begins_with_space)
-        return np.stack([self.starts_word, self.ends_word, *spaces], axis=1)
-
-    @cached_property
-    def _packed_marks(self):
-        """(V,) uint8: `word_marks` as bits, so that they are one look-up."""
-        return np.packbits(self.word_marks, axis=1, bitorder="little")[:, 0]
+    def _word_marks(self):
+        """(V,) uint8: 1 for `starts_word` and 2 for `ends_word`, so that both are one look-up."""
+        return self.starts_word.astype(np.uint8) | self.ends_word.astype(np.uint8) << 1
 
     def word_starts(self, ids: np.ndarray) -> np.ndarray:
         """Where words begin: ids (..., S) integers -> (..., S) bool. Special tokens are words.
@@ -325,15 +307,10 @@ class Vocabulary(abc.ABC):
         The first token of a sequence, and one that follows a special token, counts as a start even
         if truncation has cut off the beginning of its word.
         """
-        marks = np.take(self._packed_marks, ids)
+        marks = np.take(self._word_marks, ids)
         starts = (marks & 1).view(np.bool_)
         starts[..., :1] = True
-        starts[..., 1:] |= (marks & 2 > 0)[..., :-1]
-        if self.OWN_SPACES:
-            starts[..., 1:] &= (marks & 4 == 0)[..., 1:]
-            after_blank = starts[..., 1:] & (marks & 8 > 0)[..., :-1] & (marks & 16 == 0)[..., 1:]
-            starts[..., 1:] &= ~after_blank
-            starts[..., :-1] |= after_blank
+        starts[..., 1:] |= (marks >= 2)[..., :-1]
         return starts
 
     @cached_property

@@ -1,7 +1,6 @@
 """Words are read as the text that joins them by spaces, by every algorithm."""
 
 import collections
-import json
 import unicodedata
 
 import numpy as np
@@ -19,7 +18,7 @@ from keras_bert.text.vocabularies.unigram import UnigramVocabulary
 SENTENCES = [
     "Pay me .",
     "The bank 's money , 2024 and $ 19 : don't pay ( the Bank ) !",
-    "( 7 ) . . -- \" x-y \" ' s",
+    '( 7 ) . . -- " x-y " \' s',
     "東京 都 は 首都 です 。",
     "我 在 北京 大学 , 2024 年",
     "ฉัน อยู่ กรุงเทพ ไทย นี้ รักสงบ",
@@ -61,31 +60,39 @@ def tokenizer(request):
     return Tokenizer(vocabulary(*request.param), lowercase=False)
 
 
-def test_the_ids_and_first_tokens_of_words_are_those_of_their_text(tokenizer):
+@pytest.mark.parametrize("skips_spaces", [True, False])
+def test_the_tokens_of_words_are_those_of_their_text(tokenizer, skips_spaces):
+    tokenizer.skips_spaces = skips_spaces
     given = words_given(WORDS, tokenizer)
     of_text, starts, _ = words_of_texts(SENTENCES, tokenizer)
     assert given.ids.to_list() == of_text.ids.to_list()
-    for text, words, firsts, own_firsts, own_starts in zip(
-        SENTENCES, WORDS, given.firsts.to_list(), of_text.firsts.to_list(), starts.to_list(),
-        strict=True,
+    rows = (given.firsts, given.spaces, of_text.firsts, of_text.spaces, starts)
+    for text, words, firsts, spaces, *of_text in zip(
+        SENTENCES, WORDS, *(row.to_list() for row in rows), strict=True
     ):
-        assert len(firsts) == len(words)
         at = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])[: len(words)].tolist()
-        first_at = dict(zip(own_starts, own_firsts, strict=True))
+        firsts_at = dict(zip(of_text[2], zip(*of_text[:2], strict=True), strict=True))
         # A word that the tokenizer splits into several begins with the first of them.
-        assert set(at) <= first_at.keys(), text
-        assert firsts == [first_at[start] for start in at], text
+        assert set(at) <= firsts_at.keys(), text
+        assert list(zip(firsts, spaces, strict=True)) == [firsts_at[start] for start in at], text
+        assert not any(spaces) or skips_spaces
 
 
 def test_a_word_has_the_space_before_it_and_no_other_words(tokenizer):
-    """So that its last token, and the mean and the sum over its tokens, are its own."""
-    given = words_given(WORDS, tokenizer)
-    for words, ids, firsts in zip(WORDS, given.ids.to_list(), given.firsts.to_list(), strict=True):
+    """So that its first and last token, and the mean and the sum over its tokens, are its own."""
+    tokenizer.skips_spaces = True
+    given, skipped = words_given(WORDS, tokenizer), 0
+    rows = (given.ids, given.firsts, given.spaces)
+    for words, ids, firsts, spaces in zip(WORDS, *(row.to_list() for row in rows), strict=True):
         parts = np.split(ids, firsts[1:]) if words else []
-        for word, part in zip(words, parts, strict=True):
-            text = tokenizer.detokenize(part).replace(" ", "")
+        for word, part, space in zip(words, parts, spaces, strict=True):
             if tokenizer.vocabulary.unk_id not in part:
+                text = tokenizer.detokenize(part).replace(" ", "")
                 assert text in (word, unicodedata.normalize("NFKC", word))
+                assert not space or tokenizer.detokenize(part[:1]) in ("", " ")
+                assert tokenizer.detokenize(part[space:]).strip()
+            skipped += space
+    assert (skipped > 10) == tokenizer.vocabulary.OWN_SPACES
 
 
 def test_words_of_plain_texts_are_the_same(tokenizer):
@@ -95,15 +102,6 @@ def test_words_of_plain_texts_are_the_same(tokenizer):
     for words, *bounds in zip(PLAIN, starts.to_list(), ends.to_list(), strict=True):
         text = " ".join(words)
         assert [text[start:end] for start, end in zip(*bounds, strict=True)] == words
-
-
-def test_the_graph_and_the_vocabulary_begin_words_at_the_same_tokens(tokenizer):
-    tokens = tokenizer.tokenize_with_offsets(SENTENCES)
-    for ids, begins in zip(tokens.ids.to_list(), tokens.word_starts.to_list(), strict=True):
-        starts = tokenizer.vocabulary.word_starts(np.array(ids, np.int32))
-        first = np.flatnonzero(starts)[1:2].tolist() or [len(ids)]
-        # White space alone at the start of a text is of its first word, as only the text tells.
-        assert starts[first[0] :].tolist() == begins[first[0] :]
 
 
 def test_a_word_without_a_token_has_one(tokenizer):
@@ -122,6 +120,7 @@ def test_a_word_without_a_token_has_one(tokenizer):
 def test_words_are_read_as_transformers_reads_them(algorithm, tmp_path):
     """`is_split_into_words` with `add_prefix_space`, by the library that it calls."""
     tokenizer = Tokenizer(vocabulary(algorithm, True), lowercase=False)
+    tokenizer.skips_spaces = False  # as for folders of other programs
     tokenizer.save(tmp_path)
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     given = words_given(WORDS, tokenizer)
@@ -130,11 +129,3 @@ def test_words_are_read_as_transformers_reads_them(algorithm, tmp_path):
         assert ids == expected.ids
         of_words = expected.word_ids
         assert firsts == [of_words.index(word) for word in range(len(words))]
-
-
-def test_a_folder_says_whether_a_space_is_before(tmp_path):
-    for prefix_space in (False, True):
-        tokenizer = Tokenizer(vocabulary("byte-level-bpe", prefix_space), lowercase=False)
-        tokenizer.save(tmp_path / str(prefix_space))
-        config = json.loads((tmp_path / str(prefix_space) / "tokenizer_config.json").read_text())
-        assert config["add_prefix_space"] is prefix_space

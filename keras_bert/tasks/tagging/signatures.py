@@ -5,7 +5,7 @@ import functools
 import tensorflow as tf
 
 from keras_bert.inputs.framing import windows
-from keras_bert.inputs.words import cut, ends_word, words_of_texts
+from keras_bert.inputs.words import TokenizedWords, cut, ends_word, words_of_texts
 from keras_bert.tasks.signatures import (
     framed,
     in_windows,
@@ -19,8 +19,7 @@ from keras_bert.tasks.signatures import (
 from keras_bert.tasks.span_classification.signatures import whole_words
 from keras_bert.tasks.tagging import FIRST, LAST, MEAN
 from keras_bert.tasks.tagging.features import marked_inputs, repeated_tokens
-from keras_bert.text.encodings.encoding import word_starts
-from keras_bert.text.ragged import of_values
+from keras_bert.text.ragged import select
 
 
 def tagger_signatures(task, *, max_length):
@@ -52,6 +51,7 @@ def tagger_signatures(task, *, max_length):
         logits = logits_of(**inputs)  # (R, S, C)
         return tagged_words(task, text, words, (starts, ends), tf.boolean_mask(logits, in_core))
 
+    marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
     alone = tf.constant(vocabulary.stands_alone)
 
     @functools.partial(traced_on_ids, encoder=task.encoder)
@@ -62,11 +62,24 @@ def tagger_signatures(task, *, max_length):
             alone, tf.minimum(input_ids, len(vocabulary) - 1)
         )
         ids = tf.ragged.boolean_mask(input_ids, is_text)
-        starts = ids.with_values(word_starts(ids, vocabulary))
-        lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
+        # As `Vocabulary.word_starts`: also what begins a sequence or follows the end of a word.
+        starts = tf.gather(marks[0], ids.values)
+        before = tf.concat([[True], tf.gather(marks[1], ids.values)[:-1]], axis=0)
+        position = tf.ragged.range(ids.row_lengths()).values
+        starts |= before[: tf.size(starts)]
+        if vocabulary.OWN_SPACES:
+            starts &= ~tf.gather(tf.constant(vocabulary.is_space), ids.values)
+        starts |= position == 0
+        words = TokenizedWords.of(
+            ids, select(ids.with_values(tf.cast(position, tf.int32)), starts), task.tokenizer
+        )
+        is_read, is_first = words.read_tokens()
+        lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
         tokens = tf.boolean_mask(logits, is_text)
-        numbers, scores = _predict_words(task, tokens, starts.values, lengths)
-        at = tf.boolean_mask(tf.where(is_text), starts.values)  # (W, 2)
+        numbers, scores = _predict_words(
+            task, tf.boolean_mask(tokens, is_read), tf.boolean_mask(is_first, is_read), lengths
+        )
+        at = tf.boolean_mask(tf.where(is_text), is_first)  # (W, 2)
         shape = tf.shape(input_ids, out_type=tf.int64)
         tags = tf.tensor_scatter_nd_update(
             tf.fill(shape, ""), at, tf.gather(labels, numbers.values)
@@ -89,12 +102,10 @@ def tagged_words(task, text, words, offsets, logits):
     """
     starts, ends = offsets
     lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
-    text_starts = tf.cast(words.ids.row_starts(), tf.int32)
-    positions = (words.firsts.values + of_values(text_starts, words.firsts))[:, None]  # (W, 1)
-    is_first = tf.scatter_nd(
-        positions, tf.fill(tf.shape(positions)[:1], True), tf.shape(logits)[:1]
+    is_read, is_first = words.read_tokens()
+    numbers, scores = _predict_words(
+        task, tf.boolean_mask(logits, is_read), tf.boolean_mask(is_first, is_read), lengths
     )
-    numbers, scores = _predict_words(task, logits, is_first, lengths)
     tags = tf.gather(tf.constant(task.labels), numbers.values)
     return {
         "words": cut(text, starts, ends).to_tensor(""),

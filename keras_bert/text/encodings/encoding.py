@@ -40,11 +40,10 @@ class TokenEdges(tf.Module):
     """Offsets without the white space that a token takes up, and where words begin.
 
     For tokens that make up a text with its white space. A token of white space alone is empty,
-    where the one before it ends, or where the text's first word begins. The space before a word, if
-    it is a token of its own, is the first token of the word, and empty where the word begins.
+    where the one before it ends, or where the text's first word begins.
 
     Args:
-        vocabulary: a `SpacedVocabulary`.
+        vocabulary: has `starts_word` and `ends_word`.
     """
 
     def __init__(self, vocabulary):
@@ -53,7 +52,8 @@ class TokenEdges(tf.Module):
             # With a last one, so that every search ends at an entry.
             points = [*map(ord, WHITE_SPACE), np.iinfo(np.int32).max]
             self._white_space = tf.constant(points, tf.int32)
-            self._marks = tf.constant(vocabulary.word_marks)
+            self._starts_word = tf.constant(vocabulary.starts_word)
+            self._ends_word = tf.constant(vocabulary.ends_word)
 
     def __call__(self, texts, ids, starts, ends):
         """Texts (B,), ids, ragged int32 (B, None), starts and ends (T,), bytes of all texts -> ids,
@@ -90,32 +90,11 @@ class TokenEdges(tf.Module):
         starts = tf.where(is_word, tf.maximum(starts, next_start), empty)
         ends = tf.where(is_word, tf.minimum(ends, last_end), empty)
 
-        begins, is_moved = _word_starts(ids, self._marks, may_begin=inside & is_word)
-        next_start = tf.concat([starts[1:], starts[:1]], axis=0)
-        return *(tf.where(is_moved, next_start, edges) for edges in (starts, ends)), begins
-
-
-def word_starts(ids, vocabulary):
-    """`Vocabulary.word_starts` in the graph: ids, ragged int32 (B, None) -> bool (T,)."""
-    return _word_starts(ids, tf.constant(vocabulary.word_marks))[0]
-
-
-def _word_starts(ids, marks, may_begin=True):
-    """Where words begin, bool (T,), and which of these are the spaces before words, bool (T,).
-
-    Args:
-        ids: ragged int32 (B, None).
-        marks: `Vocabulary.word_marks`.
-        may_begin: bool (T,), False for tokens that begin no word but a text's first.
-    """
-    columns = tf.unstack(tf.gather(marks, ids.values), num=5, axis=1)
-    starts, ends, space, blank, begins_with_space = columns
-    before = [tf.concat([column[:1], column[:-1]], axis=0) for column in (ends, blank)]
-    is_first = tf.ragged.range(ids.row_lengths()).values == 0
-    begins = (starts | before[0]) & ~space & may_begin & ~is_first
-    after_blank = begins & before[1] & ~begins_with_space
-    is_moved = tf.concat([after_blank[1:], after_blank[:1]], axis=0)  # the first token is not
-    return is_first | (begins & ~after_blank) | is_moved, is_moved
+        ends_word = tf.gather(self._ends_word, ids.values)
+        splits = tf.concat([ends_word[:1], ends_word[:-1]], axis=0)
+        splits |= tf.gather(self._starts_word, ids.values)
+        is_first = tf.ragged.range(ids.row_lengths()).values == 0
+        return starts, ends, is_first | (inside & splits & is_word)
 
 
 def to_source(texts, starts, ends, *, normalize):

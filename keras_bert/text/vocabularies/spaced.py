@@ -27,6 +27,7 @@ class SpacedVocabulary(Vocabulary):
 
     @cached_property
     def is_space(self):
+        """(V,) bool: True for tokens of white space alone."""
         return np.array(
             [bool(content) and not _text(content).strip(WHITE_SPACE) for content in self.contents],
             np.bool_,
@@ -34,10 +35,12 @@ class SpacedVocabulary(Vocabulary):
 
     @cached_property
     def is_blank(self):
+        """(V,) bool: True for the token that is one space."""
         return np.array([content == b" " for content in self.contents], np.bool_)
 
     @cached_property
     def begins_with_space(self):
+        """(V,) bool: True for tokens that begin with white space."""
         texts = (_text(content or b"")[:1] for content in self.contents)
         return np.array([bool(text) and text in WHITE_SPACE for text in texts], np.bool_)
 
@@ -52,6 +55,11 @@ class SpacedVocabulary(Vocabulary):
     def ends_word(self):
         ends = [bool(content) and _splits(_text(content)[-1:]) for content in self.contents]
         return np.array(ends, np.bool_) | self.stands_alone
+
+    def word_starts(self, ids):
+        starts = super().word_starts(ids)
+        starts[..., 1:] &= ~self.is_space[np.asarray(ids)][..., 1:]
+        return starts
 
     def token_text(self, id):
         """The text of the token with this id, without the space before it.
