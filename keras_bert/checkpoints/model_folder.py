@@ -85,6 +85,7 @@ def save_adapter(model, tokenizer, folder, *, base, overwrite=False):
         base=base if hub.is_name(base) else base_folder,
         base_shapes=PretrainedCheckpoint(base_folder).shapes,
     )
+    config_json[MARK]["base_sha256"] = adapters.hash_of_base(base_folder)
     contents = {CONFIG: config_json, adapters.CONFIG: adapter_config, adapters.FILE: tensors}
     _publish(contents, model, tokenizer, folder, overwrite=overwrite)
 

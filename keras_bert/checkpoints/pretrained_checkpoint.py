@@ -13,7 +13,7 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
-from keras_bert.checkpoints.adapters import Adapter, is_adapter
+from keras_bert.checkpoints.adapters import Adapter, check_base, is_adapter
 from keras_bert.checkpoints.config_json import CONFIG, MARK, class_of, labels_from_config, stored
 from keras_bert.checkpoints.hub import POOLING
 from keras_bert.encoders import (
@@ -96,6 +96,8 @@ class PretrainedCheckpoint:
         self.config_json = read_json(path)
         self.config = config = read_config(self.config_json, source=self.source)
         self._tensors = tensor_files.open_folder(weights)
+        if adapter is not None and "base_sha256" in self.stored:
+            check_base(weights, self.stored["base_sha256"], adapter=self.folder)
         self.encoder_class = encoder_class(config.model_type)
         self.names = self.encoder_class.tensor_names(config)
         self._remove_prefix()
