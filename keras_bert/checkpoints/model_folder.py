@@ -160,6 +160,8 @@ def to_hugging_face(model):
         stored |= {name: getattr(model.settings, name) for name in model.stored_settings()}
         if model.reader.bilstm is None:
             stored.pop("bilstm", None)
+        if model.ACTIVATIONS and model.activation is not None:
+            stored["activation"] = model.activation
         if model.READS_WORDS and model.tokenizer is not None:
             stored["skips_spaces"] = model.tokenizer.skips_spaces
         if model.columns:
@@ -220,6 +222,8 @@ def build_task(checkpoint, *, task_type=None, **settings):
     table = [line for head in task_class.HEADS for line in class_names.heads.get(head, ())]
     _check_shapes(checkpoint, table, labels=options.get("labels"))
     options |= checkpoint.layer_options()
+    if task_class.ACTIVATIONS:
+        options["activation"] = checkpoint.activation(task_class)
     vectors = checkpoint.static_vectors()
     if vectors is not None:
         options["static_vectors"] = vectors

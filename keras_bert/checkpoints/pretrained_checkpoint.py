@@ -15,7 +15,7 @@ from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.adapters import Adapter, check_base, is_adapter
 from keras_bert.checkpoints.config_json import CONFIG, MARK, class_of, labels_from_config, stored
-from keras_bert.checkpoints.hub import POOLING
+from keras_bert.checkpoints.hub import POOLING, SENTENCE_TRANSFORMERS
 from keras_bert.encoders import (
     encoder_class,
     model_type_of_class,
@@ -365,6 +365,42 @@ class PretrainedCheckpoint:
                 f"{self.source} describes a regression to {count} numbers. Only one is supported."
             )
         return count == 1
+
+    def activation(self, task):
+        """The activation of a score, one of those of a class of task, or None.
+
+        A cross-encoder of sentence-transformers has one, which its versions store in several
+        places, and else the logistic function.
+        """
+        if "task" in self.stored:
+            name = self.stored.get("activation")
+            if name not in (None, *task.ACTIVATIONS):
+                raise InputError(
+                    f"{self.source}, under {MARK}: invalid activation {name!r}. Choose from: "
+                    f"{', '.join(task.ACTIVATIONS)}."
+                )
+            return name
+        path = self.folder / SENTENCE_TRANSFORMERS
+        own = read_json(path) if path.exists() else {}
+        earlier = self.config_json.get("sentence_transformers")
+        if not isinstance(earlier, dict | None):
+            raise InputError(f"{self.source}: sentence_transformers should be an object.")
+        names = (
+            own.get("activation_fn"),
+            (earlier or {}).get("activation_fn"),
+            self.config_json.get("sbert_ce_default_activation_function"),
+        )
+        is_cross_encoder = own.get("model_type") == "CrossEncoder" or earlier is not None
+        name = next((name for name in names if name is not None), None)
+        if name is None:
+            return "sigmoid" if is_cross_encoder else None
+        activation = str(name).rpartition(".")[2].lower()
+        if activation not in task.ACTIVATIONS:
+            raise InputError(
+                f"{self.name} is a cross-encoder with the activation {name!r}, which is not "
+                f"supported. Expected one of {', '.join(task.ACTIVATIONS)}."
+            )
+        return activation
 
     def labels(self):
         """The labels of the task in the folder, in order."""

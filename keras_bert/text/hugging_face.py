@@ -5,8 +5,9 @@ than gives the same ids here, so the steps of a tokenizer are read as the JSON t
 """
 
 import dataclasses
+import warnings
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.text import sentencepiece_files
 from keras_bert.text.sentencepiece_files import (
     CAMEMBERT,
@@ -69,6 +70,13 @@ class TokenizerFolder:
         self._folder, self._file = str(folder), f"{folder}/{TOKENIZER_FILE}"
         self._config_file = f"{folder}/{CONFIG_FILE}"
         self._config, self._tokenizer, self.added = config, tokenizer, added
+        if config.get("padding_side") == "left":
+            warnings.warn(
+                f"{self._config_file}: padding_side is 'left'. Sequences are padded on the right "
+                "here, so that the predictions for a text do not depend on others in its batch.",
+                InputWarning,
+                stacklevel=3,
+            )
 
     def bpe(self, ids, merges, *, sources):
         """A vocabulary of byte-pair encoding, and the class of transformers that it is for.

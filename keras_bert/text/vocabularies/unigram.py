@@ -27,6 +27,8 @@ from keras_bert.text.vocabularies.spaced import SpacedVocabulary
 from keras_bert.text.vocabulary import BERT_TOKENS, TOKENIZER_FILE, tokens_by_id, write_into
 
 SPACE = "\u2581"  # in a piece, a space before a word
+# SentencePiece builds its trie by recursion over the bytes of a token: its stack ends at 300,000.
+_MAX_TOKEN_BYTES = 65_536
 # How `tokenizers` leaves out the spaces that SentencePiece does: pattern -> what is put there.
 _REMOVED = {"^ +| +$": "", " {2,}": " "}
 
@@ -79,6 +81,12 @@ class UnigramVocabulary(SpacedVocabulary):
             raise InputError("A unigram model needs one finite score for each of its tokens.")
         if special_tokens.unk is None:
             raise InputError("A unigram model needs a token for unknown characters (unk).")
+        longest = max(self.tokens, key=len, default="")
+        if (size := len(longest.encode("utf-8", errors="ignore"))) > _MAX_TOKEN_BYTES:
+            raise InputError(
+                f"A unigram model has a token of {size:,} bytes, with the id "
+                f"{self.id(longest)}; {_MAX_TOKEN_BYTES:,} are possible."
+            )
         self.charsmap, self.byte_fallback = charsmap, byte_fallback
         self.prefix_space, self.removes_spaces = prefix_space, removes_spaces
         self.normalizers, self.added_tokens = tuple(normalizers), tuple(added_tokens)
