@@ -271,7 +271,7 @@ class TokenizerFolder:
                     "in tokenizer.json. Delete the file that is not this model's."
                 )
         if isinstance(vocabulary, BpeVocabulary):
-            _, merges = self.bpe_model()
+            _, merges = self.bpe_model() or (None, None)
             if list(vocabulary.merges) != merges:
                 raise InputError(
                     f"{self._folder}: {vocabulary.FILES[1]} and tokenizer.json have other merges. "
@@ -299,7 +299,7 @@ class TokenizerFolder:
         try:
             [step] = steps
             template, ids = _template_of_step(step)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{self._file}: post_processor puts special tokens around texts in an unsupported "
                 f"way ({error})."

@@ -1,6 +1,7 @@
 """Words are read as the text that joins them by spaces, by every algorithm."""
 
 import collections
+import functools
 import unicodedata
 
 import numpy as np
@@ -32,6 +33,7 @@ WORDS = [sentence.split() for sentence in SENTENCES]
 PLAIN = [["Pay", "me", "."], ["$", "19", "(", "bank", ")", "!"], ["東", "は", "。"], ["The", "me"]]
 
 
+@functools.cache
 def vocabulary(algorithm, prefix_space):
     """One that has few words, so that marks, numbers and rare words have a space of their own."""
     lines = ["Pay the bank me money don't The and pay café"] * 4 + SENTENCES

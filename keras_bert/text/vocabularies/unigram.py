@@ -79,7 +79,7 @@ class UnigramVocabulary(SpacedVocabulary):
         self.scores = np.asarray(scores, np.float32)
         if self.scores.shape != (len(self.tokens),) or not np.isfinite(self.scores).all():
             raise InputError("A unigram model needs one finite score for each of its tokens.")
-        if special_tokens.unk is None:
+        if not special_tokens.unk:
             raise InputError("A unigram model needs a token for unknown characters (unk).")
         longest = max(self.tokens, key=len, default="")
         if (size := len(longest.encode("utf-8", errors="ignore"))) > _MAX_TOKEN_BYTES:
@@ -104,8 +104,8 @@ class UnigramVocabulary(SpacedVocabulary):
         """
         ids = unigram_ids(tokenizer, source=source)
         tokens = tokens_by_id(ids, source=source, special_tokens=special_tokens)
-        model = tokenizer["model"]
-        scores = dict(model["vocab"])
+        model = held(tokenizer, "model", dict, source=source)
+        scores = dict(held(model, "vocab", list, source=source))
         scores = [scores.get(token, 0.0) for token in tokens]
         options = cls.options_of(tokenizer, source=source)
         options["byte_fallback"] = model.get("byte_fallback") is True
@@ -275,7 +275,7 @@ def _removes_spaces(step):
     pattern = step.get("pattern")
     pattern = pattern.get("Regex") if isinstance(pattern, dict) else None
     content = str(step.get("content")).replace(SPACE, " ")
-    return pattern in _REMOVED and content == _REMOVED[pattern]
+    return content == _REMOVED.get(str(pattern))
 
 
 def _is_byte(token):
