@@ -145,24 +145,33 @@ class Adapter:
 
     def _check(self):
         """Raises InputError unless the config is that of LoRA as computed here."""
+        given, source = self.config, self._source
         for key, plain in _PLAIN.items():
-            if self.config.get(key, plain[0]) not in plain:
-                self._reject(key, f"which is not supported. Expected {plain[0]!r}.")
+            if given.get(key, plain[0]) not in plain:
+                raise InputError.naming(
+                    "{}: {} is {}, which is not supported. Expected {!r}.",
+                    source,
+                    argument(key),
+                    reprlib.repr(given[key]),
+                    plain[0],
+                )
         for key, (expected, is_valid) in _VALID.items():
-            if key in self.config and not is_valid(self.config[key]):
-                self._reject(key, f"not {expected}.")
-        given = self.config.get("init_lora_weights")
-        if not isinstance(given, bool | None) and given not in _INITIALIZATIONS:
-            self._reject(
-                "init_lora_weights",
-                "which changes the weights of the base model, so that this adapter does not fit "
-                "them. Write it as a plain one by peft's "
-                "`save_pretrained(folder, path_initial_model_for_weight_conversion=…)`.",
+            if key in given and not is_valid(given[key]):
+                raise InputError.naming(
+                    "{}: {} is {}. It should be {}.",
+                    source,
+                    argument(key),
+                    reprlib.repr(given[key]),
+                    expected,
+                )
+        start = given.get("init_lora_weights")
+        if not isinstance(start, bool | None) and start not in _INITIALIZATIONS:
+            raise InputError(
+                f"{source}: init_lora_weights is {reprlib.repr(start)}, which changes the weights "
+                "of the base model, so that this adapter does not fit them. Write it as a plain "
+                "one by peft's `save_pretrained(folder, path_initial_model_for_weight_conversion"
+                "=…)`."
             )
-
-    def _reject(self, key, rest):
-        shown = reprlib.repr(self.config[key])
-        raise InputError.naming(f"{{}}: {{}} is {{}}, {rest}", self._source, argument(key), shown)
 
     def _find_base(self):
         name, revision = self.config.get("base_model_name_or_path"), self.config.get("revision")
