@@ -484,7 +484,7 @@ class PretrainedCheckpoint:
         types = {"layer_norm_eps": (int, float, type(None)), "l2": (int, float)}
         valid = isinstance(mix, dict) and mix.keys() == types.keys()
         valid = valid and all(isinstance(mix[name], kind) for name, kind in types.items())
-        if not valid or mix["l2"] < 0:
+        if not valid or not all(value is None or 0 <= value < 1e30 for value in mix.values()):
             raise InputError(
                 f"{self.source}, under {MARK}: invalid scalar_mix {mix!r}. Expected an object "
                 "with layer_norm_eps and l2."

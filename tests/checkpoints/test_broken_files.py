@@ -118,7 +118,7 @@ FOLDERS = {
     "adapter": adapter,
     **{name: functools.partial(converted, name) for name in ("google", "keras-nlp", "glove")},
 }
-FEW, MANY = 3, 150  # changes of each file, in the tests that always run and in the slow ones
+FEW, MANY = 3, 60  # changes of each file, in the tests that always run and in the slow ones
 
 
 def answer(name, folder, *, predicts):
