@@ -14,4 +14,6 @@ FORMULAS = {
     "gelu_new": _tanh_form,
     "gelu_pytorch_tanh": _tanh_form,
     "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "tanh": np.tanh,
 }

@@ -94,6 +94,25 @@ def reason_of(error):
 
 
 @contextlib.contextmanager
+def damaged(path, advice):
+    """Turns the errors of code that reads the content of a file of ours into `InputError`s.
+
+    Args:
+        path: the file, which has lost a key, or has another value there.
+        advice: a sentence that says what to do.
+    """
+    expected = (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError)
+    with input_errors(
+        lambda error: (
+            f"{path} is damaged ({reason_of(error)}). {advice}"
+            if isinstance(error, expected)
+            else None
+        )
+    ):
+        yield
+
+
+@contextlib.contextmanager
 def input_errors(message_for):
     """Turns expected errors of other libraries into `InputError`s.
 

@@ -1,6 +1,8 @@
 """What a config.json says besides the encoder: its class, its labels, this library's own key."""
 
 from keras_bert.base.errors import InputError
+from keras_bert.readers.labels import is_missing
+from keras_bert.readers.sources import is_text
 
 CONFIG = "config.json"
 
@@ -61,6 +63,11 @@ def labels_from_config(config_json, *, source):
         by_number = {int(number): str(label) for number, label in id2label.items()}
     except ValueError as error:
         raise InputError(f"{source}: id2label has an invalid key: {error}.") from error
+    for label in by_number.values():
+        if is_missing(label, na=False) or not is_text(label):
+            raise InputError(
+                f"{source}: id2label has the label {label!r}. Expected names without NUL."
+            )
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(f"{source}: id2label should number its labels from 0 without a gap.")
     if len(set(by_number.values())) < len(by_number):

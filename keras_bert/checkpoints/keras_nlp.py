@@ -98,7 +98,9 @@ def load_keras_nlp(path):
     from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 
     def message(error):
-        if isinstance(error, OSError | ValueError | KeyError | TypeError | AttributeError):
+        # A RuntimeError is TensorFlow Text's, of a vocabulary that it does not take.
+        expected = OSError | ValueError | KeyError | TypeError | AttributeError | RuntimeError
+        if isinstance(error, expected):
             return f"{path} is not a whole keras-nlp preset: {reason_of(error)}."
         return None
 

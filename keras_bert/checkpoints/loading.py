@@ -114,10 +114,7 @@ def with_task_tokens(encoder: "Encoder", tokenizer: "Tokenizer") -> "tuple[Encod
         vocabulary = tokenizer.vocabulary.with_special_tokens(**names)
         if not template.special_tokens:
             template = gpt_template(vocabulary.special_tokens)
-        lowercase = tokenizer.lowercase
-        input_names = tokenizer.input_names
-        tokenizer = type(tokenizer)(vocabulary, lowercase=lowercase, template=template)
-        tokenizer.input_names = input_names
+        tokenizer = tokenizer.with_vocabulary(vocabulary, template=template)
     changes = {"vocab_size": max(config.vocab_size, len(tokenizer))}
     if "pad_token_id" in {field.name for field in dataclasses.fields(config)}:
         changes["pad_token_id"] = tokenizer.vocabulary.pad_id

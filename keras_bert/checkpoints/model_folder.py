@@ -85,6 +85,7 @@ def save_adapter(model, tokenizer, folder, *, base, overwrite=False):
         base=base if hub.is_name(base) else base_folder,
         base_shapes=PretrainedCheckpoint(base_folder).shapes,
     )
+    config_json[MARK]["base_sha256"] = adapters.hash_of_base(base_folder)
     contents = {CONFIG: config_json, adapters.CONFIG: adapter_config, adapters.FILE: tensors}
     _publish(contents, model, tokenizer, folder, overwrite=overwrite)
 
@@ -159,6 +160,10 @@ def to_hugging_face(model):
         stored |= {name: getattr(model.settings, name) for name in model.stored_settings()}
         if model.reader.bilstm is None:
             stored.pop("bilstm", None)
+        if model.ACTIVATIONS and model.activation is not None:
+            stored["activation"] = model.activation
+        if model.READS_WORDS and model.tokenizer is not None:
+            stored["skips_spaces"] = model.tokenizer.skips_spaces
         if model.columns:
             stored["columns"] = model.columns
         if model.reader.layers != LAST:
@@ -217,10 +222,13 @@ def build_task(checkpoint, *, task_type=None, **settings):
     table = [line for head in task_class.HEADS for line in class_names.heads.get(head, ())]
     _check_shapes(checkpoint, table, labels=options.get("labels"))
     options |= checkpoint.layer_options()
+    if task_class.ACTIVATIONS:
+        options["activation"] = checkpoint.activation(task_class)
     vectors = checkpoint.static_vectors()
     if vectors is not None:
         options["static_vectors"] = vectors
-    task = task_class(checkpoint.encoder(), checkpoint.tokenizer, **options)
+    encoder = checkpoint.encoder()
+    task = task_class(encoder, checkpoint.tokenizer_of(task_class), **options)
     task.columns = checkpoint.columns()
     assign_heads(task, checkpoint, class_names)
     task.tuned = tuple(dict.fromkeys((*task.tuned, *checkpoint.tuned(task_class))))

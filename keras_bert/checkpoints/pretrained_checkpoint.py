@@ -13,9 +13,9 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
-from keras_bert.checkpoints.adapters import Adapter, is_adapter
+from keras_bert.checkpoints.adapters import Adapter, check_base, is_adapter
 from keras_bert.checkpoints.config_json import CONFIG, MARK, class_of, labels_from_config, stored
-from keras_bert.checkpoints.hub import POOLING
+from keras_bert.checkpoints.hub import POOLING, SENTENCE_TRANSFORMERS
 from keras_bert.encoders import (
     encoder_class,
     model_type_of_class,
@@ -96,6 +96,8 @@ class PretrainedCheckpoint:
         self.config_json = read_json(path)
         self.config = config = read_config(self.config_json, source=self.source)
         self._tensors = tensor_files.open_folder(weights)
+        if adapter is not None and "base_sha256" in self.stored:
+            check_base(weights, self.stored["base_sha256"], adapter=self.folder)
         self.encoder_class = encoder_class(config.model_type)
         self.names = self.encoder_class.tensor_names(config)
         self._remove_prefix()
@@ -364,6 +366,42 @@ class PretrainedCheckpoint:
             )
         return count == 1
 
+    def activation(self, task):
+        """The activation of a score, one of those of a class of task, or None.
+
+        A cross-encoder of sentence-transformers has one, which its versions store in several
+        places, and else the logistic function.
+        """
+        if "task" in self.stored:
+            name = self.stored.get("activation")
+            if name not in (None, *task.ACTIVATIONS):
+                raise InputError(
+                    f"{self.source}, under {MARK}: invalid activation {name!r}. Choose from: "
+                    f"{', '.join(task.ACTIVATIONS)}."
+                )
+            return name
+        path = self.folder / SENTENCE_TRANSFORMERS
+        own = read_json(path) if path.exists() else {}
+        earlier = self.config_json.get("sentence_transformers")
+        if not isinstance(earlier, dict | None):
+            raise InputError(f"{self.source}: sentence_transformers should be an object.")
+        names = (
+            own.get("activation_fn"),
+            (earlier or {}).get("activation_fn"),
+            self.config_json.get("sbert_ce_default_activation_function"),
+        )
+        is_cross_encoder = own.get("model_type") == "CrossEncoder" or earlier is not None
+        name = next((name for name in names if name is not None), None)
+        if name is None:
+            return "sigmoid" if is_cross_encoder else None
+        activation = str(name).rpartition(".")[2].lower()
+        if activation not in task.ACTIVATIONS:
+            raise InputError(
+                f"{self.name} is a cross-encoder with the activation {name!r}, which is not "
+                f"supported. Expected one of {', '.join(task.ACTIVATIONS)}."
+            )
+        return activation
+
     def labels(self):
         """The labels of the task in the folder, in order."""
         return labels_from_config(self.config_json, source=self.source)
@@ -390,6 +428,33 @@ class PretrainedCheckpoint:
                 longest,
             )
         return task.with_effect(settings)
+
+    def tokenizer_of(self, task):
+        """The tokenizer by which a class of task reads words as the folder's model was trained.
+
+        A model without the key of this library was trained on words with the space before them, as
+        `transformers` reads them. An earlier version also read a space before the first one.
+        """
+        tokenizer = self.tokenizer
+        if tokenizer is None or not task.READS_WORDS or not tokenizer.vocabulary.OWN_SPACES:
+            return tokenizer
+        skips_spaces = self.stored.get("skips_spaces")
+        if not isinstance(skips_spaces, bool | None):
+            raise InputError(
+                f"{self.source}, under {MARK}: `skips_spaces` should be true or false."
+            )
+        if skips_spaces is None and "task" in self.stored:
+            tokenizer = tokenizer.with_vocabulary(tokenizer.vocabulary.with_prefix_space())
+            warnings.warn(
+                f"{self.name} was written by an earlier version of keras-bert, which read the "
+                "words of a text in another way than given words. Both are read now as given words "
+                "were. Train it again for better predictions, above all if it was trained on "
+                "texts.",
+                InputWarning,
+                stacklevel=4,
+            )
+        tokenizer.skips_spaces = skips_spaces is True
+        return tokenizer
 
     def static_vectors(self):
         """A new encoder of the task's static vectors; None if it has none."""
@@ -419,7 +484,7 @@ class PretrainedCheckpoint:
         types = {"layer_norm_eps": (int, float, type(None)), "l2": (int, float)}
         valid = isinstance(mix, dict) and mix.keys() == types.keys()
         valid = valid and all(isinstance(mix[name], kind) for name, kind in types.items())
-        if not valid or mix["l2"] < 0:
+        if not valid or not all(value is None or 0 <= value < 1e30 for value in mix.values()):
             raise InputError(
                 f"{self.source}, under {MARK}: invalid scalar_mix {mix!r}. Expected an object "
                 "with layer_norm_eps and l2."

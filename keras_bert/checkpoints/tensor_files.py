@@ -154,12 +154,18 @@ def open_folder(folder):
 
     They are in one file, or in shards with an index. Raises InputError if there are none.
     """
+    paths, kind = files_of(folder)
+    return kind(paths)
+
+
+def files_of(folder):
+    """-> (the paths of the files with a model folder's weights, the class that reads them)."""
     folder = Path(folder)
     for file, index, kind in ((FILE, INDEX, Tensors), (TORCH_FILE, TORCH_INDEX, TorchTensors)):
         if (folder / file).exists():
-            return kind([folder / file])
+            return [folder / file], kind
         if (folder / index).exists():
-            return kind(_shards(folder / index))
+            return _shards(folder / index), kind
     raise InputError(f"{folder} contains no supported weights. Expected {FILE} or {TORCH_FILE}.")
 
 

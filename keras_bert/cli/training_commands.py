@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from pathlib import Path
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, damaged
 from keras_bert.base.files import write_text
 from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import (
@@ -125,6 +125,12 @@ def pretrain(settings, arguments):
     metrics = pretrain(**settings, report=report)
     if not is_written_here():
         return None
+    with _results(settings["output"]):
+        return _print_pretraining(metrics, settings)
+
+
+def _print_pretraining(metrics, settings):
+    """Prints the results of a pre-training run; returns the next command."""
     print(_size_and_time(metrics))
     if metrics["eval"]:
         start, end = metrics["eval_at_start"], metrics["eval"]
@@ -176,13 +182,20 @@ def finetune(settings, arguments):
     per family of tasks). The extension of a file says its form. - is standard input,
     tfds:NAME/CONFIG:SPLIT a prepared split.
     """
-    from keras_bert.tasks import task_class
     from keras_bert.training.devices import is_written_here
     from keras_bert.training.finetune import finetune
 
     metrics = finetune(**settings, report=report)
     if not is_written_here():
         return None
+    with _results(settings["output"]):
+        return _print_finetuning(metrics, settings)
+
+
+def _print_finetuning(metrics, settings):
+    """Prints the results of one or several fine-tuning runs; returns the next command."""
+    from keras_bert.tasks import task_class
+
     output, dev = settings["output"], metrics["dev"]
     if "training_sizes" in metrics:
         console().print(_sizes_table(metrics))
@@ -238,6 +251,12 @@ def sweep(settings, arguments):
     from keras_bert.training.finetune import sweep
 
     metrics = sweep(**settings, report=report)
+    with _results(settings["output"]):
+        return _print_sweep(metrics, settings)
+
+
+def _print_sweep(metrics, settings):
+    """Prints the results of a sweep; returns the next command."""
     runs, best, output = metrics["runs"], metrics["kept"]["run"], settings["output"]
     more = [name for name in ("layers", "seed") if name in runs[best]]
     columns = [*more, "learning rate", "batch", "epochs", "best epoch"]
@@ -322,7 +341,8 @@ def glue(settings, arguments):
     from keras_bert.training.glue import glue
 
     results = glue(**settings, report=report)
-    console().print(_glue_table(results))
+    with _results(settings["output"]):
+        console().print(_glue_table(results))
     print(f"Metrics on the dev data, times 100: {settings['output']}/metrics.json")
     if results["submission"] is None:
         return None
@@ -441,6 +461,11 @@ def _table(title, columns, sections):
         for cells in rows:
             table.add_row(*cells, style="bold" if cells[-1] == "best" else None)
     return table
+
+
+def _results(output):
+    """The context in which results are printed, which may be those of a finished run's file."""
+    return damaged(f"{output}/metrics.json", "Restore it from a copy, or use --force.")
 
 
 def _size_and_time(metrics):

@@ -33,6 +33,8 @@ _UNUSED_KEYS = frozenset(
 )
 # Other programs begin and end a text with these. They are kept; `extra_keys` does not have them.
 _GENERATION_KEYS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
+# Keys of sentence-transformers, which are kept and read by tasks.
+_TASK_KEYS = ("sentence_transformers", "sbert_ce_default_activation_function")
 # `alpha` of LoRA, as in `peft`.
 LORA_ALPHA = 8.0
 # Nesting of the values that are kept: Python's json reads deeper ones than it can write.
@@ -195,10 +197,10 @@ class EncoderConfig:
 
     def report_extra_keys(self, *, source):
         """Warns of unknown keys in one line."""
-        if self.extra_keys:
+        unknown = [repr(key) for key in self.extra_keys if key not in _TASK_KEYS]
+        if unknown:
             warnings.warn(
-                f"{source}: unknown keys are kept, but not used: "
-                f"{listed(map(repr, self.extra_keys), most=5)}.",
+                f"{source}: unknown keys are kept, but not used: {listed(unknown, most=5)}.",
                 InputWarning,
                 stacklevel=3,
             )

@@ -303,7 +303,8 @@ class Encoder(keras.Model):
                 `default_lora_layers`.
 
         Raises:
-            InputError: the encoder has LoRA already, or no dense layer of that name.
+            InputError: the encoder has LoRA already, or no dense layer of that name, or the rank
+                is larger than the layers.
         """
         if self.lora is not None:
             raise InputError(f"The encoder has LoRA of rank {self.lora.rank} already.")

@@ -39,6 +39,14 @@ def enable_lora(encoder, rank, *, alpha, layers):
     modules, layers = _modules(encoder), tuple(layers or encoder.default_lora_layers)
     _check_layers(layers, modules, encoder.config.model_type)
     chosen = {name: of for name, of in modules.items() if any(_is_called(name, n) for n in layers)}
+    largest = max(max(layer.kernel.shape) for layer, _ in chosen.values())
+    if not 1 <= rank <= largest:
+        raise InputError.naming(
+            "The rank of LoRA must be from 1 to {}, the largest size of the layers. Received: "
+            "{lora_rank} {}.",
+            largest,
+            rank,
+        )
     frozen = tuple(encoder.weights)
     for weight in frozen:
         weight.trainable = False

@@ -8,6 +8,7 @@ from keras_bert.base.formatting import counted
 from keras_bert.encoders.config import EncoderConfig
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
+HEAD_ACTIVATIONS = (*ACTIVATIONS, "silu", "tanh")
 
 _LARGEST_SIZE = 2**63 - 1  # of an axis of an array
 

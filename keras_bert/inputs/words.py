@@ -13,9 +13,7 @@ import tensorflow as tf
 from keras_bert.inputs.framing import windows
 from keras_bert.text.ragged import of_values, row_ids, select
 
-# Words per call of the tokenizer's graph, which share the cost of the call.
-_WORDS_PER_CALL = 4000
-_TEXTS_PER_CALL = 1000
+_TEXTS_PER_CALL = 1000  # of the tokenizer's graph, which share the cost of the call
 
 
 class TokenizedWords(NamedTuple):
@@ -24,10 +22,50 @@ class TokenizedWords(NamedTuple):
     ids: ragged int32 (E, T), without special tokens.
     firsts: ragged int32 (E, W), the number of each word's first token; a word ends before the next
         one's first token.
+    spaces: ragged int32 (E, W), how many of the tokens of a word, 0 or 1, are the space before it,
+        which is not read as a part of the word.
     """
 
     ids: tf.RaggedTensor
     firsts: tf.RaggedTensor
+    spaces: tf.RaggedTensor
+
+    @classmethod
+    def of(cls, ids, firsts, tokenizer):
+        """From `ids` and `firsts`, which may be the space before a word or the token after it.
+
+        Such a space belongs to the word, and is not read if the model was trained so
+        (`Tokenizer.skips_spaces`).
+        """
+        if not tokenizer.vocabulary.OWN_SPACES:
+            return cls(ids, firsts, firsts.with_values(tf.zeros_like(firsts.values)))
+        vocabulary = tokenizer.vocabulary
+        is_blank = tf.gather(tf.constant(vocabulary.is_blank), ids.values)  # (T,)
+        begins_with_space = tf.gather(tf.constant(vocabulary.begins_with_space), ids.values)
+        at = firsts.values + of_values(tf.cast(ids.row_starts(), tf.int32), firsts)  # (W,)
+        ends = tf.concat([at[1:], tf.shape(is_blank)], axis=0)
+        is_before = tf.gather(is_blank, tf.maximum(at - 1, 0)) & (firsts.values > 0)
+        is_before &= ~tf.gather(begins_with_space, at)
+        is_first = tf.gather(is_blank, at) & (ends - at > 1)
+        spaces = tf.cast(is_before | is_first, tf.int32)
+        return cls(
+            ids,
+            firsts.with_values(firsts.values - tf.cast(is_before, tf.int32)),
+            firsts.with_values(spaces if tokenizer.skips_spaces else tf.zeros_like(spaces)),
+        )
+
+    def read_tokens(self):
+        """Which tokens of all texts are read, bool (T,), and which of them begin a word, (T,)."""
+        at = self.firsts.values + of_values(tf.cast(self.ids.row_starts(), tf.int32), self.firsts)
+        count = tf.shape(self.ids.values)
+        is_space, is_first = (
+            tf.tensor_scatter_nd_max(tf.zeros(count, tf.int32), position[:, None], value) > 0
+            for position, value in (
+                (at, self.spaces.values),
+                (at + self.spaces.values, tf.ones_like(at)),
+            )
+        )
+        return ~is_space, is_first
 
 
 class WordSequences(NamedTuple):
@@ -38,8 +76,8 @@ class WordSequences(NamedTuple):
     int32 (R,), as is `text`, the number of the text.
 
     ids: ragged int32 (R, None), without special tokens.
-    starts, ends: ragged int32 (R, None), for each word the position of its first token and the
-        position after its last one, in the sequence with its special tokens.
+    starts, ends: ragged int32 (R, None), for each word the position of its first token that is read
+        and the position after its last one, in the sequence with its special tokens.
     """
 
     text: tf.Tensor
@@ -53,24 +91,52 @@ class WordSequences(NamedTuple):
 
 
 def words_given(texts, tokenizer):
-    """`TokenizedWords` of lists of words; a word without a token is [UNK]."""
-    flat = [word for words in texts for word in words]
-    unique, which = np.unique(np.array(flat, object), return_inverse=True) if flat else ([], [])
-    parts = [
-        tokenizer.tokenize_words(list(unique[start : start + _WORDS_PER_CALL]))
-        for start in range(0, len(unique), _WORDS_PER_CALL)
-    ] or [tokenizer.tokenize_words([])]
-    tokens = tf.concat(parts, axis=0)  # ragged (unique words, None)
-    unknown = tf.fill([tokens.nrows(), 1], tf.constant(tokenizer.vocabulary.unk_id, tf.int32))
-    none = tokens.row_lengths() == 0
-    tokens = tf.concat([tokens, tf.ragged.boolean_mask(unknown, none[:, None])], axis=1)
-    tokens = tf.gather(tokens, tf.constant(which, tf.int32))  # ragged (words, None)
+    """`TokenizedWords` of lists of words, which are read as the text that joins them by spaces.
+
+    A word without a token in that text has those of the word alone, or [UNK].
+    """
+    ids, lengths, firsts = [], [], []
+    for first in range(0, len(texts), _TEXTS_PER_CALL):
+        some = texts[first : first + _TEXTS_PER_CALL]
+        for results, result in zip((ids, lengths, firsts), _joined(some, tokenizer), strict=True):
+            results.append(result)
+    ids, lengths, firsts = (
+        tf.constant(np.concatenate(parts) if parts else [], dtype)
+        for parts, dtype in ((ids, tf.int32), (lengths, tf.int64), (firsts, tf.int32))
+    )
     counts = tf.constant([len(words) for words in texts], tf.int64)
-    words = tf.RaggedTensor.from_row_lengths(tokens, counts)  # ragged (E, W, None)
-    ids = words.merge_dims(1, 2)
-    first_of_all = tf.RaggedTensor.from_row_lengths(tokens.row_starts(), counts)
-    firsts = tf.cast(first_of_all - ids.row_starts()[:, None], tf.int32)
-    return TokenizedWords(ids, firsts)
+    ids = tf.RaggedTensor.from_row_lengths(ids, lengths)
+    return TokenizedWords.of(ids, tf.RaggedTensor.from_row_lengths(firsts, counts), tokenizer)
+
+
+def _joined(texts, tokenizer):
+    """Lists of words -> ids (T,), tokens per text (E,), each word's first token in its text (W,).
+
+    All are arrays of integers.
+    """
+    tokens = tokenizer.tokenize_with_offsets([" ".join(words) for words in texts])
+    ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
+    words = [word for of_text in texts for word in of_text]
+    counts = np.array([len(of_text) for of_text in texts], np.int64)
+    text_of_word = np.repeat(np.arange(len(texts)), counts)
+    # Characters of all texts, each with a space after it, one after another.
+    ends = np.cumsum([len(word) + 1 for word in words], dtype=np.int64)
+    word_splits = np.r_[0, np.cumsum(counts)]
+    text_starts = np.r_[0, ends][word_splits]
+    token_starts = tokens.starts.values.numpy() + np.repeat(text_starts[:-1], np.diff(splits))
+    token_starts = np.maximum.accumulate(token_starts)  # of one character may come in any order
+    edges = np.searchsorted(token_starts, np.r_[0, ends])  # of words among the tokens
+    firsts, missing = edges[:-1], np.flatnonzero(edges[:-1] == edges[1:])
+    if len(missing):
+        alone = tokenizer.tokenize([words[word] for word in missing]).to_list()
+        alone = [own or [tokenizer.vocabulary.unk_id] for own in alone]
+        sizes = np.array([len(own) for own in alone], np.int64)
+        ids = np.insert(ids, np.repeat(firsts[missing], sizes), np.concatenate(alone))
+        more = np.zeros(len(words), np.int64)
+        more[missing] = sizes
+        firsts = firsts + np.cumsum(more) - more
+        splits = splits + np.r_[0, np.cumsum(more)][word_splits]
+    return ids, np.diff(splits), firsts - splits[text_of_word]
 
 
 def words_of_texts(texts, tokenizer):
@@ -91,7 +157,8 @@ def words_of_texts(texts, tokenizer):
     positions = tf.ragged.range(tf.cast(tokens.ids.row_lengths(), tf.int32))
     begins = tokens.word_starts.values
     firsts, starts = select(positions, begins), select(tokens.starts, begins)
-    return TokenizedWords(tokens.ids, firsts), starts, select(tokens.ends, ends_word(begins))
+    words = TokenizedWords.of(tokens.ids, firsts, tokenizer)
+    return words, starts, select(tokens.ends, ends_word(begins))
 
 
 def tokenized_words(examples, tokenizer):
@@ -206,6 +273,7 @@ class _Edges:
         word_splits = tf.cast(tokenized.firsts.row_splits, tf.int32)
         text_of_word = tf.cast(row_ids(tokenized.firsts), tf.int32)
         self._starts = tokenized.firsts.flat_values + tf.gather(splits, text_of_word)  # (words,)
+        self._spaces = tokenized.spaces.flat_values  # (words,)
         # The first token of each word, and the end of the last one.
         self._edges = tf.concat([self._starts, splits[-1:]], axis=0)
         self._text_start = tf.gather(splits, text)  # (R,)
@@ -240,7 +308,9 @@ class _Edges:
             self._text,
             *(word - self.low for word in (first, end, owned, owned_end)),
             tf.gather(self._ids, tf.ragged.range(token, after)),
-            words.with_values(tf.gather(self._edges, words.values) + shift),
+            words.with_values(
+                tf.gather(self._edges, words.values) + tf.gather(self._spaces, words.values) + shift
+            ),
             words.with_values(tf.gather(self._edges, words.values + 1) + shift),
         )
 
@@ -261,4 +331,5 @@ def _with_short_words(tokenized, *, most):
     return TokenizedWords(
         tf.RaggedTensor.from_row_lengths(ids, counts),
         tokenized.firsts.with_values(firsts - tf.gather(before, texts)),
+        tokenized.spaces.with_values(tf.minimum(tokenized.spaces.flat_values, limited - 1)),
     )

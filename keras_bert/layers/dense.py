@@ -150,6 +150,8 @@ ACTIVATIONS = {
     "gelu_new": gelu_tanh,
     "gelu_pytorch_tanh": gelu_tanh,
     "relu": relu,
+    "silu": lambda x, training=None: ops.silu(x),
+    "tanh": lambda x, training=None: ops.tanh(x),
 }
 
 

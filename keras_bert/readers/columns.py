@@ -150,7 +150,7 @@ class Columns:
     def header_names(self):
         """The names, in lower case, by which the first line of a table is its header."""
         usual = {*chain(*_PAIRS, *_TEXTS, *self.usual_labels)}
-        others = self.given_names.union(*self.remembered.values())
+        others = self.given_names.union(map(str, chain(*self.remembered.values())))
         return usual | {name.casefold() for name in others if not name.isdigit()}
 
     def choose(self, table):

@@ -121,7 +121,10 @@ class ModelVersion:
     def __init__(self, folder):
         self.number = int(folder.name)
         _check_files(folder)
-        self.signature_defs = dict(parse_saved_model(str(folder)).meta_graphs[0].signature_def)
+        graphs = parse_saved_model(str(folder)).meta_graphs
+        if not graphs:
+            raise InputError(f"{folder}/saved_model.pb is empty. Export the model again.")
+        self.signature_defs = dict(graphs[0].signature_def)
         self._model = tf.saved_model.load(str(folder))
         if (folder / WARMUP_FILE).is_file():
             for record in tf.data.TFRecordDataset(str(folder / WARMUP_FILE)):

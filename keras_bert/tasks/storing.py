@@ -20,6 +20,7 @@ class StoredModel(FittingModel):
 
     # {part of an example: its columns} in the data that it was trained on, which folders store.
     columns = None
+    skips_spaces = True  # of the tokenizer in a Keras file
 
     def save(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
         """Writes a model folder, or a Keras file if the name ends in .keras or .h5.
@@ -73,6 +74,7 @@ class StoredModel(FittingModel):
             from keras_bert.text.tokenizer import Tokenizer  # needs TensorFlow
 
             self.tokenizer = Tokenizer.from_folder(dir_path)
+            self.tokenizer.skips_spaces = self.skips_spaces
             self._set_tokenizer(self.tokenizer)
 
     def export(self, filepath: str | PathLike[str], **options: Any) -> Path:
@@ -104,17 +106,22 @@ class StoredModel(FittingModel):
         names = argument_fields(self.SETTINGS)
         settings = {name: getattr(self.settings, name) for name in names}
         columns = {"columns": self.columns} if self.columns else {}
-        return {**config, **self.inferred_arguments, **settings, **columns}
+        words = {}
+        if self.READS_WORDS:
+            given = self if self.tokenizer is None else self.tokenizer
+            words["skips_spaces"] = given.skips_spaces
+        return {**config, **self.inferred_arguments, **settings, **columns, **words}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         config = dict(config)
         columns = config.pop("columns", None)
+        skips_spaces = config.pop("skips_spaces", not cls.READS_WORDS)
         for name in ("encoder", "static_vectors"):
             if name in config:
                 config[name] = keras.saving.deserialize_keras_object(
                     config[name], custom_objects=custom_objects
                 )
         task = cls(**config)
-        task.columns = columns
+        task.columns, task.skips_spaces = columns, skips_spaces
         return task

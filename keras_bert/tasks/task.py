@@ -81,6 +81,8 @@ class Task(StoredModel):
             must be given (Keras numbers the names it makes up).
         HEAD_SCALES: {attribute of HEADS: attribute with the factor, a power of two, by which a
             folder's weights of the head are multiplied}.
+        READS_WORDS: whether the task reads words, as which it may be trained.
+        ACTIVATIONS: the activations that the output may have, if a folder says so.
         MIN_LABELS: the least number of `labels`; 0 for a task without labels.
         SETTINGS: the class of its settings; a `TaskSettings` if it is trained on labelled files.
         TUNED: the stored settings that `tune_threshold` sets where they are not given.
@@ -105,6 +107,8 @@ class Task(StoredModel):
     TASK_TYPE = None
     REQUIRES = ()
     HEAD_SCALES = {}
+    READS_WORDS = False
+    ACTIVATIONS: tuple[str, ...] = ()
     MIN_LABELS = 0
     SETTINGS: type[Settings] = Settings
     TUNED = ()

@@ -5,8 +5,9 @@ than gives the same ids here, so the steps of a tokenizer are read as the JSON t
 """
 
 import dataclasses
+import warnings
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.text import sentencepiece_files
 from keras_bert.text.sentencepiece_files import (
     CAMEMBERT,
@@ -69,6 +70,13 @@ class TokenizerFolder:
         self._folder, self._file = str(folder), f"{folder}/{TOKENIZER_FILE}"
         self._config_file = f"{folder}/{CONFIG_FILE}"
         self._config, self._tokenizer, self.added = config, tokenizer, added
+        if config.get("padding_side") == "left":
+            warnings.warn(
+                f"{self._config_file}: padding_side is 'left'. Sequences are padded on the right "
+                "here, so that the predictions for a text do not depend on others in its batch.",
+                InputWarning,
+                stacklevel=3,
+            )
 
     def bpe(self, ids, merges, *, sources):
         """A vocabulary of byte-pair encoding, and the class of transformers that it is for.
@@ -263,7 +271,7 @@ class TokenizerFolder:
                     "in tokenizer.json. Delete the file that is not this model's."
                 )
         if isinstance(vocabulary, BpeVocabulary):
-            _, merges = self.bpe_model()
+            _, merges = self.bpe_model() or (None, None)
             if list(vocabulary.merges) != merges:
                 raise InputError(
                     f"{self._folder}: {vocabulary.FILES[1]} and tokenizer.json have other merges. "
@@ -291,7 +299,7 @@ class TokenizerFolder:
         try:
             [step] = steps
             template, ids = _template_of_step(step)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{self._file}: post_processor puts special tokens around texts in an unsupported "
                 f"way ({error})."

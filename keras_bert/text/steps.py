@@ -128,7 +128,7 @@ def parse_normalizers(steps, *, source):
 def normalizer_name(step):
     """The name of a normalizer, an object of a `tokenizer.json`; None for another one."""
     if step.get("type") != "Replace":
-        return _NAMES.get(step.get("type"))
+        return _NAMES.get(str(step.get("type")))
     for name, (type, pattern, content) in REPLACEMENTS.items():
         if (step.get("pattern"), step.get("content")) == ({type: pattern}, content):
             return name

@@ -95,10 +95,13 @@ class Tokenizer(tf.Module):
             GPT's vocabularies, and False for byte-level ones.
         template: the `Template` by which texts become sequences; BERT's by default.
 
-    Attributes: those, and `input_names`, the inputs of the encoder that it was loaded with.
+    Attributes: those; `input_names`, the inputs of the encoder that it was loaded with; and
+    `skips_spaces`, whether the space before a word, if it is a token of its own, is no part of the
+    word. It is for a model of words that was trained so, and not for one of another program.
     """
 
     input_names = ("input_ids", "input_mask", "segment_ids")
+    skips_spaces = True
 
     def __init__(
         self, vocabulary: Vocabulary, *, lowercase: bool, template: Template = BERT_TEMPLATE
@@ -162,7 +165,8 @@ class Tokenizer(tf.Module):
 
     def __reduce__(self):  # a graph cannot be pickled; its arguments can
         make = functools.partial(type(self), lowercase=self.lowercase, template=self.template)
-        return make, (self.vocabulary,), {"input_names": tuple(self.input_names)}
+        state = {"input_names": tuple(self.input_names), "skips_spaces": self.skips_spaces}
+        return make, (self.vocabulary,), state
 
     def __call__(
         self,
@@ -187,6 +191,13 @@ class Tokenizer(tf.Module):
             segments, tokenizer=self, names=self.input_names, max_length=max_length or _ANY_LENGTH
         )
         return {name: x.numpy() for name, x in inputs.items()}
+
+    def with_vocabulary(self, vocabulary: Vocabulary, *, template: Template | None = None) -> Self:
+        """A copy with another vocabulary, and another template if one is given."""
+        template = template or self.template
+        copy = type(self)(vocabulary, lowercase=self.lowercase, template=template)
+        copy.input_names, copy.skips_spaces = self.input_names, self.skips_spaces
+        return copy
 
     def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).
@@ -217,14 +228,6 @@ class Tokenizer(tf.Module):
         masks = tf.repeat(self.vocabulary.mask_id, tf.size(follows))[:, None]
         masks = tf.ragged.boolean_mask(masks, follows[:, None])
         return parts.with_values(tf.concat([masks, tokens], axis=1)).merge_dims(1, 2)
-
-    def tokenize_words(self, words: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
-        """Words of sentences (W,), each on its own -> ids, ragged int32 (W, None).
-
-        A byte-level vocabulary reads a space before each word, as transformers does with
-        `is_split_into_words`.
-        """
-        return self._tokens.tokenize_words(_as_tensor(words))
 
     def tokenize_with_offsets(self, texts: Sequence[str | bytes] | tf.Tensor) -> Tokens:
         """Texts (B,) -> `Tokens`: ids and the offsets of each token in the input string.

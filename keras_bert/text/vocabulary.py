@@ -220,6 +220,10 @@ class Vocabulary(abc.ABC):
         options = {"counts": counts, "special_tokens": special, **self._options(more=len(new))}
         return type(self)([*self.tokens, *new], **options)
 
+    def with_prefix_space(self) -> Self:
+        """A copy that reads a text as if it began with a space; itself if spaces do not matter."""
+        return self
+
     def __len__(self) -> int:
         return len(self.tokens)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.base.errors import InputError, argument
+from keras_bert.base.errors import InputError, argument, damaged
 from keras_bert.base.files import delete, system_errors
 from keras_bert.base.formatting import counted
 from keras_bert.readers.examples import divided
@@ -105,11 +105,19 @@ def run_series(
 
 
 def _metrics_of_finished(output):
-    """The metrics of the run in a folder; None where it is not finished, or they are damaged."""
+    """The metrics of the run in a folder; None if it is not finished, or they are not readable.
+
+    Raises InputError if they are not those of a run.
+    """
+    path = Path(output, "metrics.json")
     try:
-        return read_metrics(Path(output, "metrics.json"))
+        metrics = read_metrics(path)
     except (FileNotFoundError, InputError):
         return None
+    with damaged(path, f"Delete {output} to train it again."):
+        quality_of_run(metrics)
+        {name: metrics[name] for name in ("kept", "dev", "steps", "seconds")}
+    return metrics
 
 
 def _best_run(metrics, candidates):

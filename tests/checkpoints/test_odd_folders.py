@@ -169,13 +169,13 @@ def without(name):
 QUERY = "encoder.layer.1.attention.self.query.weight"
 
 
-EXTRA = {"sbert_ce_default_activation_function": "Identity", "xla_device": True}
+EXTRA = {"unsloth_version": "2025.1", "xla_device": True}
 
 
 @pytest.mark.parametrize("to", ["huggingface", "google"])
 def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to):
     change_config(folder, lambda fields: {**fields, **EXTRA, "layer_norm_eps": 1e-12})
-    with pytest.warns(InputWarning, match="are kept, but not used: 'sbert_ce.*', 'xla_device'"):
+    with pytest.warns(InputWarning, match="are kept, but not used: 'unsloth.*', 'xla_device'"):
         encoder, _ = load(folder)
     again = BertEncoder.from_config(encoder.get_config())  # as Keras rebuilds and clones it
     assert again.config == encoder.config and again.config.extra_keys == EXTRA

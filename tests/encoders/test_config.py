@@ -158,8 +158,7 @@ def test_unknown_keys_are_kept():
     with pytest.warns(InputWarning) as warned:
         config.report_extra_keys(source="a/config.json")
     assert str(warned[0].message) == (
-        "a/config.json: unknown keys are kept, but not used: "
-        "'sentence_transformers', 'unsloth_version', 'extra_keys'."
+        "a/config.json: unknown keys are kept, but not used: 'unsloth_version', 'extra_keys'."
     )
 
 
@@ -310,3 +309,21 @@ def test_the_ids_with_which_a_text_begins_and_ends_are_kept_for_other_programs()
     ids = {"bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
     config = BertConfig.from_dict({**SIZES, **ids})
     assert config.generation_keys == ids and not config.extra_keys
+
+
+@pytest.mark.parametrize(
+    "given", [{"rope_theta": 1e4, "rope_type": "default"}, [], 3, "x", {"a": 1}]
+)
+def test_modernbert_has_the_frequencies_of_each_type_of_layer(given):
+    from keras_bert.encoders.modernbert import ModernBertConfig
+
+    values = {"model_type": "modernbert", "vocab_size": 30, "rope_parameters": given}
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    values |= {**sizes, "intermediate_size": 8, "pad_token_id": 0}
+    with pytest.raises(InputError, match="Expected an object for each of full_attention and"):
+        ModernBertConfig.from_dict(values)
+    del values["rope_parameters"]
+    for name in ("silu", "tanh"):
+        assert ModernBertConfig.from_dict({**values, "classifier_activation": name})
+    with pytest.raises(InputError, match="`classifier_activation` must be one of gelu"):
+        ModernBertConfig.from_dict({**values, "classifier_activation": "selu"})

@@ -335,16 +335,6 @@ def test_words_and_offsets(ours, name):
     assert starts.tolist() == tokenized.word_starts.to_list()[0]
 
 
-def test_words_given_one_by_one_have_a_space_before_them(ours, theirs, learned):
-    vocab, merges = learned["gpt2"]
-    prefixed = built("gpt2", vocab, merges, add_prefix_space=True)
-    words = ["the", " bank", "\u00a0x", "s"]
-    expected = prefixed.encode(words, is_pretokenized=True).ids
-    assert sum(ours["gpt2"].tokenize_words(words).to_list(), []) == expected
-    given = ours["openai-gpt"].tokenize_words(words).to_list()
-    assert given == ours["openai-gpt"].tokenize(words).to_list()
-
-
 @pytest.mark.parametrize("of_json", [False, True])
 @pytest.mark.parametrize(
     "of_class, config, expected",

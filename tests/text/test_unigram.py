@@ -57,8 +57,7 @@ def differences(tokenizer, reference, texts):
 def test_ids_are_those_of_sentencepiece(tokenizer, reference):
     texts = [*SENTENCES, "", " ", "  a  b\t", *fuzz.texts(3000)]
     assert differences(tokenizer, reference, texts) == []
-    words = [*fuzz.WORDS, "a b"]
-    assert tokenizer.tokenize_words(words).to_list() == reference.encode(words)
+    assert differences(tokenizer, reference, [*fuzz.WORDS, "a b"]) == []
 
 
 @pytest.mark.slow

@@ -120,7 +120,7 @@ def test_an_adapter_opens_as_the_model(tokenizer, tmp_path):
     config = tmp_path / "adapter" / "adapter_config.json"
     written = json.loads(config.read_text())
     for changes, message in (
-        ({"use_dora": True}, "`use_dora` is True, which is not supported"),
+        ({"use_qalora": True}, "`use_qalora` is True, which is not supported"),
         (
             {"base_model_name_or_path": "gone"},
             "base model gone is not a model folder. Write the path",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.encoders.transformer_config import BidirectionalConfig, sizes
+from keras_bert.encoders.transformer_config import HEAD_ACTIVATIONS, BidirectionalConfig, sizes
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 # The field of each type of layer's base of the rotary frequencies.
@@ -88,6 +88,8 @@ class ModernBertConfig(BidirectionalConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        names = f"one of {', '.join(HEAD_ACTIVATIONS)}"
+        self._check("classifier_activation", HEAD_ACTIVATIONS.__contains__, names)
         self._check("classifier_pooling", ("cls", "mean").__contains__, "'cls' or 'mean'")
         self._check("global_rope_theta local_rope_theta", lambda theta: theta > 0, "above 0")
         self._check("local_attention", lambda size: size >= 0, "0 or more")
@@ -113,7 +115,13 @@ class ModernBertConfig(BidirectionalConfig):
     def translated(cls, values, *, source):
         values = dict(values)
         thetas = values.pop("rope_parameters", None)
-        for kind, field in _THETAS.items() if isinstance(thetas, dict) else ():
+        thetas = {} if thetas is None else thetas
+        if not isinstance(thetas, dict) or thetas.keys() - _THETAS.keys():
+            raise InputError(
+                f"{source} has rope_parameters = {thetas!r}. Expected an object for each of "
+                f"{' and '.join(_THETAS)}, since these layers have different frequencies."
+            )
+        for kind, field in _THETAS.items():
             given = {} if thetas.get(kind) is None else thetas[kind]
             if not isinstance(given, dict) or given.get("rope_type", "default") != "default":
                 raise InputError(

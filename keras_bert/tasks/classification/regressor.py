@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, in_one_line
@@ -18,6 +19,12 @@ from keras_bert.tasks.classification.pooled_task import TextTask
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer
+
+# The names of activations in the files of sentence-transformers.
+ACTIVATION_CLASSES = {
+    "sigmoid": "torch.nn.modules.activation.Sigmoid",
+    "identity": "torch.nn.modules.linear.Identity",
+}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -37,17 +44,20 @@ class Regressor(TextTask):
         encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
         mean: the score that a new head starts from.
         scale: the head's unit; a power of two, so that writing a folder rounds nothing.
+        activation: what is applied to the score: "sigmoid" or "identity", as in a cross-encoder of
+            sentence-transformers, whose folder says so; None for a plain regression.
         **settings: see `RegressionSettings`.
 
     Attributes: `settings`, `scale`, `scorer` (the `Dense`), `dropout`.
 
     Raises:
-        ValueError: the scale is not a power of two.
+        ValueError: the scale is not a power of two, or the activation is unknown.
     """
 
     TASK_TYPE = "regression"
     HEADS = ("scorer",)
     HEAD_SCALES = {"scorer": "scale"}
+    ACTIVATIONS = tuple(ACTIVATION_CLASSES)
     SETTINGS = RegressionSettings
     METRIC = "pearson"
     SHOWN = {"loss": "loss", "mse": "squared error", "pearson": "Pearson", "spearman": "Spearman"}
@@ -59,8 +69,15 @@ class Regressor(TextTask):
         *,
         mean: float = 0.0,
         scale: float = 1.0,
+        activation: str | None = None,
         **settings: Any,
     ):
+        if activation not in (None, *self.ACTIVATIONS):
+            raise ValueError(
+                f"`activation` must be one of {', '.join(self.ACTIVATIONS)} or None. "
+                f"Received: activation={activation!r}."
+            )
+        self.activation = activation
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
             raise ValueError(f"`scale` must be a power of two. Received: scale={scale}.")
         self.scale = float(scale)
@@ -80,10 +97,13 @@ class Regressor(TextTask):
 
     def build_head(self, encoded, inputs):
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
-        return {"score": self.scorer(vector) * self.scale}  # (B, 1)
+        score = self.scorer(vector) * self.scale  # (B, 1)
+        return {"score": ops.sigmoid(score) if self.activation == "sigmoid" else score}
 
     def config_keys(self):
         one = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
+        if self.activation is not None:
+            one["sentence_transformers"] = {"activation_fn": ACTIVATION_CLASSES[self.activation]}
         return {"problem_type": "regression", **one}
 
     @property
@@ -183,4 +203,4 @@ class Regressor(TextTask):
         )
 
     def get_config(self):
-        return {**super().get_config(), "scale": self.scale}
+        return {**super().get_config(), "scale": self.scale, "activation": self.activation}

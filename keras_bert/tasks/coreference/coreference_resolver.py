@@ -206,6 +206,7 @@ class CoreferenceResolver(Task):
     """
 
     TASK_TYPE = "coreference"
+    READS_WORDS = True
     SEQUENCE_AXES = (None,)
     HEAD_READS = ("input_mask",)
     HEAD_INPUTS = dict.fromkeys(("word_starts", "word_ends", "word_segments"), (None,))

@@ -37,6 +37,7 @@ _PRIOR = 0.01
 class WordsTask(Task):
     """A task whose head reads one vector per word, from those of its tokens, and labels spans."""
 
+    READS_WORDS = True
     HEAD_INPUTS = {"word_starts": (None,), "word_ends": (None,)}
 
     def defaults_for(self, settings):

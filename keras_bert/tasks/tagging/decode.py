@@ -30,12 +30,17 @@ def tagger_predictions(logits, sequences, *, labels, scheme, aggregation, crf=No
         the lowest of its words.
     """
     sentences = sequences.sentences
-    sizes = np.concatenate([np.zeros(0, np.int64), *(s.sizes for s in sentences)])
+    sizes, spaces = (
+        np.concatenate([np.zeros(0, np.int64), *(getattr(s, name) for s in sentences)])
+        for name in ("sizes", "spaces")
+    )
     cores = zip(logits, sequences.cores, strict=True)
     tokens = [
         scores_of_tokens[start:end] for scores_of_tokens, (start, end) in cores
     ]  # all tokens of all sentences
     tokens = np.concatenate([np.zeros((0, len(labels)), np.float32), *tokens]).astype(np.float64)
+    tokens = np.delete(tokens, (np.cumsum(sizes) - sizes)[spaces > 0], axis=0)
+    sizes = sizes - spaces
     counts = np.array([len(sentence.words) for sentence in sentences])
     if crf is not None:
         numbers, scores = _viterbi(tokens[_chosen(sizes, aggregation)], counts, crf)

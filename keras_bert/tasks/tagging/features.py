@@ -18,7 +18,8 @@ from keras_bert.tasks.tagging.crf import KNOWN
 class Sentence(NamedTuple):
     """The words of an example, their characters in its text, and their tokens.
 
-    Word i is `text[starts[i]:ends[i]]` and has the next `sizes[i]` of `ids`, at least one.
+    Word i is `text[starts[i]:ends[i]]` and has the next `sizes[i]` of `ids`, at least one, of which
+    the first `spaces[i]` (0 or 1) are not read.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Sentence(NamedTuple):
     starts: list
     ends: list
     sizes: np.ndarray  # int (W,)
+    spaces: np.ndarray  # int (W,)
     ids: np.ndarray  # int32 (T,)
 
 
@@ -67,6 +69,9 @@ class TaggedSequences(TokenizedExamples):
         **options,
     ):
         template = tokenizer.template
+        if document_context:  # in which a space is before a sentence
+            of_sentences = tokenizer.vocabulary.with_prefix_space()
+            tokenizer = tokenizer.with_vocabulary(of_sentences)
         self.sentences = split_sentences(examples, tokenizer)
         ids = concatenated([sentence.ids for sentence in self.sentences], np.int32)
         lengths = np.array([len(sentence.ids) for sentence in self.sentences], np.int32)
@@ -203,8 +208,10 @@ def concatenated(arrays, dtype):
 def split_sentences(examples, tokenizer):
     """The `Sentence` of each example: the words it has, or those of its text by the tokenizer."""
     tokenized, offsets = tokenized_words(examples, tokenizer)
-    tokens = zip(examples, _arrays(tokenized.ids), _arrays(tokenized.firsts), offsets, strict=True)
-    return [_sentence(*columns) for columns in tokens]
+    return [
+        _sentence(*columns)
+        for columns in zip(examples, *map(_arrays, tokenized), offsets, strict=True)
+    ]
 
 
 def _arrays(ragged):
@@ -213,7 +220,7 @@ def _arrays(ragged):
     return np.split(flat, splits[1:-1]) if len(splits) > 1 else []
 
 
-def _sentence(example, ids, firsts, offsets):
+def _sentence(example, ids, firsts, spaces, offsets):
     text, words, starts = example.text, example.words, example.starts
     if words is None:
         starts, ends = offsets
@@ -223,7 +230,7 @@ def _sentence(example, ids, firsts, offsets):
             text, starts = joined(words)
         ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
     sizes = np.diff([*firsts, len(ids)]).astype(np.int64)
-    return Sentence(text, list(words), list(starts), ends, sizes, ids)
+    return Sentence(text, list(words), list(starts), ends, sizes, spaces, ids)
 
 
 def with_context(starts, ends, documents, *, room):
@@ -252,15 +259,21 @@ def with_context(starts, ends, documents, *, room):
 def _targets(examples, sentences, labels, label_subwords):
     """The number of each token's tag, int32 (T,), and whether it counts, bool (T,)."""
     numbers = {label: number for number, label in enumerate(labels)}
-    sizes = concatenated([sentence.sizes for sentence in sentences], np.int64)
+    sizes, spaces = (
+        concatenated([getattr(sentence, name) for sentence in sentences], np.int64)
+        for name in ("sizes", "spaces")
+    )
     tags = np.array([numbers.get(tag, -1) for e in examples for tag in e.tags], np.int32)
     tags = np.repeat(tags, sizes)
-    counts = tags >= 0
-    if label_subwords != ALL:
-        ends = np.cumsum(sizes)
-        is_labelled = np.zeros(len(tags), np.bool_)
-        is_labelled[ends - sizes if label_subwords == FIRST else ends - 1] = True
-        counts &= is_labelled
+    ends = np.cumsum(sizes)
+    firsts = ends - sizes + spaces
+    is_labelled = np.zeros(len(tags), np.bool_)
+    if label_subwords == ALL:
+        is_labelled[:] = True
+        is_labelled[firsts[spaces > 0] - 1] = False
+    else:
+        is_labelled[firsts if label_subwords == FIRST else ends - 1] = True
+    counts = (tags >= 0) & is_labelled
     return np.maximum(tags, 0), counts
 
 

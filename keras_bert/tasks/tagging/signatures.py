@@ -5,7 +5,7 @@ import functools
 import tensorflow as tf
 
 from keras_bert.inputs.framing import windows
-from keras_bert.inputs.words import cut, ends_word, words_of_texts
+from keras_bert.inputs.words import TokenizedWords, cut, ends_word, words_of_texts
 from keras_bert.tasks.signatures import (
     framed,
     in_windows,
@@ -19,7 +19,7 @@ from keras_bert.tasks.signatures import (
 from keras_bert.tasks.span_classification.signatures import whole_words
 from keras_bert.tasks.tagging import FIRST, LAST, MEAN
 from keras_bert.tasks.tagging.features import marked_inputs, repeated_tokens
-from keras_bert.text.ragged import of_values
+from keras_bert.text.ragged import select
 
 
 def tagger_signatures(task, *, max_length):
@@ -66,11 +66,20 @@ def tagger_signatures(task, *, max_length):
         starts = tf.gather(marks[0], ids.values)
         before = tf.concat([[True], tf.gather(marks[1], ids.values)[:-1]], axis=0)
         position = tf.ragged.range(ids.row_lengths()).values
-        starts = ids.with_values(starts | before[: tf.size(starts)] | (position == 0))
-        lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
+        starts |= before[: tf.size(starts)]
+        if vocabulary.OWN_SPACES:
+            starts &= ~tf.gather(tf.constant(vocabulary.is_space), ids.values)
+        starts |= position == 0
+        words = TokenizedWords.of(
+            ids, select(ids.with_values(tf.cast(position, tf.int32)), starts), task.tokenizer
+        )
+        is_read, is_first = words.read_tokens()
+        lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
         tokens = tf.boolean_mask(logits, is_text)
-        numbers, scores = _predict_words(task, tokens, starts.values, lengths)
-        at = tf.boolean_mask(tf.where(is_text), starts.values)  # (W, 2)
+        numbers, scores = _predict_words(
+            task, tf.boolean_mask(tokens, is_read), tf.boolean_mask(is_first, is_read), lengths
+        )
+        at = tf.boolean_mask(tf.where(is_text), is_first)  # (W, 2)
         shape = tf.shape(input_ids, out_type=tf.int64)
         tags = tf.tensor_scatter_nd_update(
             tf.fill(shape, ""), at, tf.gather(labels, numbers.values)
@@ -93,12 +102,10 @@ def tagged_words(task, text, words, offsets, logits):
     """
     starts, ends = offsets
     lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
-    text_starts = tf.cast(words.ids.row_starts(), tf.int32)
-    positions = (words.firsts.values + of_values(text_starts, words.firsts))[:, None]  # (W, 1)
-    is_first = tf.scatter_nd(
-        positions, tf.fill(tf.shape(positions)[:1], True), tf.shape(logits)[:1]
+    is_read, is_first = words.read_tokens()
+    numbers, scores = _predict_words(
+        task, tf.boolean_mask(logits, is_read), tf.boolean_mask(is_first, is_read), lengths
     )
-    numbers, scores = _predict_words(task, logits, is_first, lengths)
     tags = tf.gather(tf.constant(task.labels), numbers.values)
     return {
         "words": cut(text, starts, ends).to_tensor(""),

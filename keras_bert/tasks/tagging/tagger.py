@@ -63,6 +63,7 @@ class Tagger(Task):
     """
 
     TASK_TYPE = "tagger"
+    READS_WORDS = True
     HEADS = ("classifier",)
     MIN_LABELS = 2
     SETTINGS = TaggerSettings

@@ -61,10 +61,6 @@ class ByteLevelEncoding(Merging):
     def normalize(self, texts):
         return valid_utf8(texts)
 
-    def tokenize_words(self, words):
-        """A space is read before each word, as transformers does with `is_split_into_words`."""
-        return self.tokenize(with_prefix_space(self.normalize(words)))
-
     def _symbols(self, words):
         # Each byte is a character of Latin-1.
         symbols = tf.strings.unicode_decode(words, "ISO-8859-1")

@@ -35,10 +35,6 @@ class Encoding(tf.Module, abc.ABC):
         An empty token is where the one before it ends.
         """
 
-    def tokenize_words(self, words):
-        """Words of sentences, string (W,), each on its own -> ids, ragged int32 (W, None)."""
-        return self.tokenize(self.normalize(words))
-
 
 class TokenEdges(tf.Module):
     """Offsets without the white space that a token takes up, and where words begin.

@@ -96,6 +96,14 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
         tokenizer.decoder = decoders.ByteLevel()
         return tokenizer
 
+    def with_prefix_space(self):
+        if self.prefix_space:
+            return self
+        options = {**self._options(), "prefix_space": True}
+        return type(self)(
+            self.tokens, counts=self.counts, special_tokens=self.special_tokens, **options
+        )
+
     def _options(self, more=0):
         steps = {"normalizers": self.normalizers, "added_tokens": self.added_tokens}
         return {**super()._options(), "prefix_space": self.prefix_space, **steps}

@@ -34,6 +34,17 @@ class SpacedVocabulary(Vocabulary):
         )
 
     @cached_property
+    def is_blank(self):
+        """(V,) bool: True for the token that is one space."""
+        return np.array([content == b" " for content in self.contents], np.bool_)
+
+    @cached_property
+    def begins_with_space(self):
+        """(V,) bool: True for tokens that begin with white space."""
+        texts = (_text(content or b"")[:1] for content in self.contents)
+        return np.array([bool(text) and text in WHITE_SPACE for text in texts], np.bool_)
+
+    @cached_property
     def starts_word(self):
         """A word starts with white space before it or with a punctuation mark, as far as tokens
         tell: letters after digits go on with the word."""

@@ -27,6 +27,8 @@ from keras_bert.text.vocabularies.spaced import SpacedVocabulary
 from keras_bert.text.vocabulary import BERT_TOKENS, TOKENIZER_FILE, tokens_by_id, write_into
 
 SPACE = "\u2581"  # in a piece, a space before a word
+# SentencePiece builds its trie by recursion over the bytes of a token: its stack ends at 300,000.
+_MAX_TOKEN_BYTES = 65_536
 # How `tokenizers` leaves out the spaces that SentencePiece does: pattern -> what is put there.
 _REMOVED = {"^ +| +$": "", " {2,}": " "}
 
@@ -77,8 +79,14 @@ class UnigramVocabulary(SpacedVocabulary):
         self.scores = np.asarray(scores, np.float32)
         if self.scores.shape != (len(self.tokens),) or not np.isfinite(self.scores).all():
             raise InputError("A unigram model needs one finite score for each of its tokens.")
-        if special_tokens.unk is None:
+        if not special_tokens.unk:
             raise InputError("A unigram model needs a token for unknown characters (unk).")
+        longest = max(self.tokens, key=len, default="")
+        if (size := len(longest.encode("utf-8", errors="ignore"))) > _MAX_TOKEN_BYTES:
+            raise InputError(
+                f"A unigram model has a token of {size:,} bytes, with the id "
+                f"{self.id(longest)}; {_MAX_TOKEN_BYTES:,} are possible."
+            )
         self.charsmap, self.byte_fallback = charsmap, byte_fallback
         self.prefix_space, self.removes_spaces = prefix_space, removes_spaces
         self.normalizers, self.added_tokens = tuple(normalizers), tuple(added_tokens)
@@ -96,8 +104,8 @@ class UnigramVocabulary(SpacedVocabulary):
         """
         ids = unigram_ids(tokenizer, source=source)
         tokens = tokens_by_id(ids, source=source, special_tokens=special_tokens)
-        model = tokenizer["model"]
-        scores = dict(model["vocab"])
+        model = held(tokenizer, "model", dict, source=source)
+        scores = dict(held(model, "vocab", list, source=source))
         scores = [scores.get(token, 0.0) for token in tokens]
         options = cls.options_of(tokenizer, source=source)
         options["byte_fallback"] = model.get("byte_fallback") is True
@@ -267,7 +275,7 @@ def _removes_spaces(step):
     pattern = step.get("pattern")
     pattern = pattern.get("Regex") if isinstance(pattern, dict) else None
     content = str(step.get("content")).replace(SPACE, " ")
-    return pattern in _REMOVED and content == _REMOVED[pattern]
+    return content == _REMOVED.get(str(pattern))
 
 
 def _is_byte(token):
