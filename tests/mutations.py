@@ -8,6 +8,8 @@ import json
 import random
 import struct
 
+from tests.seeds import shifted
+
 # In place of any value. JSON knows no bound of numbers, and Python reads Infinity and NaN.
 VALUES = [
     *(None, True, 0, -1, 3, 10**400, 0.5, 1e300, float("nan"), float("inf")),
@@ -87,7 +89,7 @@ def of_bytes(data, *, flips=20):
         ("a long line", data + b"x" * 400_000 + b"\n"),
     ):
         yield what, lambda new=new: new
-    rng = random.Random(0)
+    rng = random.Random(shifted(0))
     for _ in range(flips):
         at, byte = rng.randrange(len(data)), rng.randrange(256)
         new = data[:at] + bytes([byte]) + data[at + 1 :]

@@ -13,6 +13,7 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.tasks.classification.classifier import Classifier
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 
 MODULE = "encoder.layer.0.attention.self.query"
 WEIGHT = f"{MODULE}.weight"
@@ -26,7 +27,7 @@ def base(tmp_path, make_encoder, tokenizer):
 
 
 def factors(rank=RANK, seed=3, **more):
-    rng = np.random.default_rng(seed)
+    rng = make_rng(seed)
     arrays = {
         "lora_A.weight": rng.normal(size=(rank, D)),
         "lora_B.weight": rng.normal(size=(D, rank)),

@@ -27,6 +27,7 @@ from keras_bert.text import Tokenizer
 from tests.eagerly import eagerly
 from tests.inputs.test_words_and_text import vocabulary
 from tests.mutations import of_file
+from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
 from tests.text.unigram_models import bert_model
 
@@ -143,7 +144,7 @@ def check(name, folder, *, most):
         given = path.read_bytes()
         mutations = of_file(path)
         if len(mutations) > most:
-            mutations = random.Random(f"{name} {path.name} {most}").sample(mutations, most)
+            mutations = random.Random(shifted(f"{name} {path.name} {most}")).sample(mutations, most)
         for what, make in mutations:
             path.write_bytes(make())
             changes += 1
