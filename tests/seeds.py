@@ -19,7 +19,7 @@ def shifted(seed: int) -> int:
 
 def make_rng(seed: int | list[int]) -> np.random.Generator:
     """Returns numpy's generator of the shifted seed."""
-    return make_rng(seed)
+    return np.random.default_rng(shifted(seed))
 
 
 def seed_generators() -> None:
