@@ -6,7 +6,7 @@ from keras_bert.base.errors import Naming
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing
-from keras_bert.readers.labels import is_missing, label_or_none, list_of
+from keras_bert.readers.labels import is_missing, label_or_none, list_of, named_labels
 from keras_bert.readers.sources import is_text
 from keras_bert.readers.tables import open_table
 
@@ -147,6 +147,7 @@ class ChoiceSource(ExampleSource):
         if label in (None, "") and not self._need_labels:
             return None
         number = None if isinstance(label, bool) else label_or_none(label)
+        number = number if number is None else named_labels([number])[number]
         if number is None or not number.isdecimal():
             shown = "no label" if label in (None, "") else f"the label {label!r}"
             raise self.error(

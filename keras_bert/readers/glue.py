@@ -269,7 +269,7 @@ def glue_columns(table: Table, task: GlueTask, *, labelled: bool) -> tuple[tuple
             return ((table.names[text],),), (table.names[label],)
     for name in (*task.texts, *((task.label,) if labelled else ())):
         if name not in table.names:
-            names = table.names if table.has_names else next(iter(table.survey()))[1].values()
+            names = table.names if table.has_names else table.sample(1)[0].values()
             raise table.error(
                 1,
                 f'no column "{name}", which a file of GLUE\'s {task.name} has; its columns are '

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.files import NotJson
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
-from keras_bert.readers.sources import TextFile, is_text, records_of_columns
+from keras_bert.readers.sources import TextFile, is_text, parsed_json, records_of_columns
 from keras_bert.readers.tables import is_json_object, json_table, open_source, parse_file
 
 WRONG_OFFSETS = ("move", "drop")
@@ -253,7 +253,7 @@ def question_warnings(examples):
 def _object(line):
     """The dictionary that a line holds as JSON, or None."""
     try:
-        record = parse_json(line)
+        record = parsed_json(line)
     except NotJson:
         return None
     return record if isinstance(record, dict) else None

@@ -1,8 +1,9 @@
 """Tables: CSV, TSV, JSON, plain lines, Parquet, tfds and data in memory, as rows of named columns.
 
-The extension of a file decides its form: `.csv` has a header line, `.tsv` has one where its first
-line holds a known name, `.txt` has one text per line. Standard input, and a file without one of
-these extensions, is recognised by its content.
+The extension of a file decides its form: `.csv` has a header line, `.tsv` has one if its first line
+holds a known name, `.txt` has one text per line. Standard input, and a file without one of these
+extensions, is recognised by its content. A table in memory whose columns have numbers in place of
+names has no header, as pandas reads one with `header=None`.
 """
 
 import csv
@@ -13,8 +14,9 @@ from itertools import islice
 from typing import Any
 
 from keras_bert.base.errors import InputError, Naming
-from keras_bert.base.files import NotJson, parse_json
-from keras_bert.base.formatting import counted, quoted
+from keras_bert.base.files import NotJson
+from keras_bert.base.formatting import counted, listed, quoted
+from keras_bert.readers.labels import DATE, is_number
 from keras_bert.readers.sources import (
     CONLL,
     CSV,
@@ -24,22 +26,38 @@ from keras_bert.readers.sources import (
     Located,
     TextFile,
     class_names,
+    declared_labels,
     is_file,
+    is_numbered,
     is_stored_table,
+    is_unnamed,
+    parsed_json,
+    plain,
     rows_in_memory,
     unique_names,
 )
 from keras_bert.records.file_formats import PREFIX, ArrowTable, TfdsSplit
 
-_LARGE = 64 << 20  # bytes of a file, whose rows take four times as much memory
 _SAMPLE_LINES = 1000  # by which the delimiter of a CSV is chosen
 _LEAST_OF_ONE_WIDTH = 0.9
+_WORDS_OF_A_SENTENCE = 4
 _SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)  # of Excel
 _CELL = r'(?:"(?:[^"]|"")*"|[^"\t\r\n]*)'  # in quotes, or without any
 _CELLS = re.compile(rf"{_CELL}(?:\t{_CELL})*")
 _NEEDS_QUOTES = re.compile(r'["\t\r\n]')
 _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
 csv.field_size_limit(256 << 20)
+
+
+def _is_header(row, header):
+    """Whether the cells of a row are the names of the columns, of which `header` are in lower case.
+
+    The first cell tells most rows apart.
+    """
+    return len(row) == len(header) and all(
+        cell.strip().casefold() == name if isinstance(cell, str) else cell is None and not name
+        for cell, name in zip(row.values(), header, strict=True)
+    )
 
 
 @dataclass
@@ -64,23 +82,35 @@ class Table(Located):
     # The columns with labels of numbered classes. None is there a row that has no label, such as
     # one on which the annotators did not agree.
     class_labels: Any = ()
+    declared: Any = ()  # the columns that the table declares as labels, pandas' categories too
     repeated: Any = ()  # names of several columns
     first: int = 1  # the line of the header, or of the first row
     is_undecided: bool = False  # the rule, and not the user, decided whether there is a header
     skipped: int = 0  # lines that were left out so far
 
     def __iter__(self):
-        return iter(self.rows() if callable(self.rows) else self.rows)
+        names = self.names if self.has_names else ()
+        header = ["" if is_unnamed(name) else name.strip().casefold() for name in names]
+        for line, row in self.rows() if callable(self.rows) else self.rows:
+            # Of several names, in any case; one word alone may be a text.
+            if len(header) > 1 and _is_header(row, header):
+                raise self.error(
+                    line,
+                    Naming(
+                        "the header line again, as in files that were joined; remove it here (if "
+                        "the first line is not a header, set {header=False})."
+                    ),
+                )
+            yield line, row
 
     def peek(self):
         """The first row, which is read again; None of an empty table."""
         return next(self.rows(keep=True) if callable(self.rows) else iter(self.rows), None)
 
-    def survey(self):
-        """All rows, before they are read as examples; those of a large file are read again."""
-        if self.file is not None and self.file.size < _LARGE:
-            self.rows = [*self]
-        return iter(self)
+    def sample(self, count):
+        """Up to `count` rows, which are read again; of a pipe the first one alone."""
+        rows = self.rows(keep=True) if callable(self.rows) else self.rows
+        return [row for _, row in islice(rows, 1 if self.is_stream else count)]
 
     def error(self, line, message):
         if self.item is not None and isinstance(line, int):
@@ -106,15 +136,17 @@ class Table(Located):
         name = str(column)
         if name in self.repeated:
             raise self.error(self.first, f'two columns of the header have the same name, "{name}".')
-        if name not in self.names and name.isdigit() and 1 <= int(name) <= len(self.names):
-            return self.names[int(name) - 1]
-        return name if name in self.names else None
+        if name in self.names:
+            return name
+        is_number = self.has_names and name.isdigit() and 1 <= int(name) <= len(self.names)
+        return self.names[int(name) - 1] if is_number else None
 
     def existing(self, column):
         """As `column`; InputError where there is none."""
         name = self.column(column)
         if name is None:
-            names = quoted(self.names) if self.has_names else f"1 to {len(self.names)}"
+            first, *_, last = self.names[0], *self.names
+            names = quoted(self.names) if self.has_names else f"{first} to {last}"
             raise InputError(f'{self.name} has no column "{column}". Its columns are {names}.')
         return name
 
@@ -175,7 +207,6 @@ def open_table(
         separator = _SEPARATOR_LINE.fullmatch(line)
         delimiter = separator[1] if separator else _delimiter_of(file, line, header_names)
         begin, layout = number if separator else 0, {"delimiter": delimiter or ","}
-        header = True if header is None and file.form == CSV else header
     elif form == TXT:
         format, layout, header = "plain lines", None, False
     elif form == TSV and not has_literal_quotes and file.has('"'):
@@ -235,7 +266,7 @@ def is_json_object(line):
     if not line.lstrip().startswith("{"):
         return False
     try:
-        return isinstance(parse_json(line), dict)
+        return isinstance(parsed_json(line), dict)
     except NotJson:
         # A brace and quotes at the start can only be meant as JSON; anything else is text.
         return line.lstrip("{ ").startswith('"')
@@ -258,7 +289,7 @@ def _json_lines(file, *, keep):
     for number, line in file.lines(keep=keep):
         if line.strip():
             try:
-                yield number, parse_json(line)
+                yield number, parsed_json(line)
             except NotJson as error:
                 message = f"not JSON ({error}); JSON Lines have one object per line."
                 raise file.error(number, message) from None
@@ -269,7 +300,7 @@ def parse_file(file, *, keep=False, advice=""):
     begin, _ = file.first_line()
     try:
         lines = islice(file.lines(keep=keep), begin - 1, None)
-        return parse_json("\n".join(line for _, line in lines))
+        return parsed_json("\n".join(line for _, line in lines))
     except NotJson as error:
         where = f", line {error.line + begin - 1}" if error.line is not None else ""
         raise InputError(f"{file.name}{where}: not JSON ({error}).{advice}") from None
@@ -357,6 +388,9 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
     names, has_header, repeated = [cell.strip() for cell in first], header, ()
     if header is None:
         has_header = not {name.casefold() for name in names}.isdisjoint(header_names)
+        if file.form == CSV and not has_header:
+            _check_header(file, first_line, names)
+            has_header = True
     columns = [*map(str, range(1, len(names) + 1))]
     if has_header:
         columns, repeated = unique_names(names)
@@ -364,16 +398,8 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
     def read(*, keep=False):
         width = len(first)
         for number, row in islice(rows(keep), int(has_header), None):
-            if len(row) == width and not (has_header and row == first):
+            if len(row) == width:
                 yield number, dict(zip(columns, row))  # noqa: B905
-            elif len(row) == width:
-                raise file.error(
-                    number,
-                    Naming(
-                        "the header line again, as where files were joined; remove it here (if the "
-                        "first line is not a header, set {header=False})."
-                    ),
-                )
             elif skip_invalid:
                 table.skipped += 1
             else:
@@ -389,6 +415,25 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
     return table
 
 
+def _check_header(file, line, names):
+    """Raises InputError if all cells of a first line look like data: sentences, numbers, dates."""
+    named = [name for name in names if name]
+    if named and all(map(_is_data, named)):
+        raise file.error(
+            line,
+            Naming(
+                "the first line could be an example or name the columns: {}. Set {header=False} if "
+                "it is an example, or {header=True}.",
+                listed([name if len(name) <= 40 else f"{name[:39]}…" for name in named], quote='"'),
+            ),
+        )
+
+
+def _is_data(name):
+    """Whether the name of a column is a number, a date, or has as many words as a sentence."""
+    return is_number(name) or DATE.fullmatch(name) or len(name.split()) >= _WORDS_OF_A_SENTENCE
+
+
 # Stored tables, and data in memory.
 
 
@@ -398,8 +443,9 @@ def _stored(name):
     first = next(stored.rows(), None)
     if first is None:
         raise InputError(f"{name} has no {stored.location}s.")
-    about = {n: getattr(stored, n) for n in ("calls_columns", "location", "class_labels")}
-    rows = lambda *, keep=False: enumerate(stored.rows(), start=1)  # noqa: E731
+    attributes = ("calls_columns", "location", "class_labels", "declared")
+    about = {name: getattr(stored, name) for name in attributes}
+    rows = lambda *, keep=False: enumerate(map(plain, stored.rows()), start=1)  # noqa: E731
     return Table(name, stored.kind, stored.format, rows, [*first], **about)
 
 
@@ -412,4 +458,5 @@ def _in_memory(data, *, item, as_record, is_row):
         raise InputError("The given table has no columns. Expected one with a text in each row.")
     format, rows = f"{counted(len(rows), 'row')} in memory", [*enumerate(rows, start=1)]
     about = {"repeated": repeated, "class_labels": class_names(data)}
+    about |= {"declared": declared_labels(data), "has_names": not is_numbered(data)}
     return Table("the given table", "table", format, rows, names, **about)

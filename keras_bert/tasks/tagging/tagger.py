@@ -311,7 +311,7 @@ class CheckedSentences:
     def __init__(self, source, *, labels, scheme, invalid_tags, unknown_labels, labelled):
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
         self.schema, self.description = source.schema, source.description
-        self.error = source.error
+        self.error, self.shown = source.error, source.shown
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
