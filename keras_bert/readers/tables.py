@@ -155,12 +155,12 @@ class Table(Located):
         return f'"{name}"' if self.has_names else f"column {name}"
 
 
-def open_source(data, *, item, as_record, is_row):
+def open_source(data, *, item, as_record):
     """The `Table` of a stored table or of data in memory, and of any other file the `TextFile`."""
     if isinstance(data, TextFile):
         return data
     if not is_file(data):
-        return _in_memory(data, item=item, as_record=as_record, is_row=is_row)
+        return _in_memory(data, item=item, as_record=as_record)
     return _stored(str(data)) if is_stored_table(data) else TextFile(data)
 
 
@@ -169,7 +169,6 @@ def open_table(
     *,
     item,
     as_record,
-    is_row=lambda item: True,
     least=2,
     noun="labelled text",
     parts="a text and a label",
@@ -184,7 +183,6 @@ def open_table(
         data: a path, a `TextFile`, `-`, `tfds:NAME/CONFIG:SPLIT`; a pandas DataFrame or Series, a
             `datasets.Dataset`, a `tf.data.Dataset`, a list of dictionaries, a dictionary of lists,
             or a sequence, whose items messages call `item` and `as_record` makes dictionaries.
-        is_row: whether dictionaries in memory, by the first of them, are rows and not items.
         least: the columns that a file needs at least; `noun` and `parts` are what it has then.
         header: whether the first line of a CSV or TSV names its columns; None is by the rule, with
             `header_names`, in lower case.
@@ -195,7 +193,7 @@ def open_table(
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
             when it is reached.
     """
-    file = open_source(data, item=item, as_record=as_record, is_row=is_row)
+    file = open_source(data, item=item, as_record=as_record)
     if isinstance(file, Table):
         return file
     number, line = file.first_line()
@@ -233,12 +231,12 @@ def open_table(
     return table
 
 
-def open_objects(data, *, item, as_record, comment=None, is_row=lambda item: False):
+def open_objects(data, *, item, as_record, comment=None):
     """As `open_table`, for dictionaries that only JSON can hold; of any other text the `TextFile`.
 
     Its attribute `first` is the first line that is neither empty nor begins with `comment`.
     """
-    file = open_source(data, item=item, as_record=as_record, is_row=is_row)
+    file = open_source(data, item=item, as_record=as_record)
     if isinstance(file, Table):
         return file
     file.first = file.first_line(comment=comment)
@@ -449,9 +447,9 @@ def _stored(name):
     return Table(name, stored.kind, stored.format, rows, [*first], **about)
 
 
-def _in_memory(data, *, item, as_record, is_row):
+def _in_memory(data, *, item, as_record):
     names, rows, repeated = rows_in_memory(data)
-    if names is None or not is_row(rows[0] if rows else {}):
+    if names is None:
         items, format = [*enumerate(map(as_record, rows), start=1)], f"given {item}s"
         return Table(f"the {format}", "given", format, items, item=item, calls_columns="keys")
     if not names and not rows:
