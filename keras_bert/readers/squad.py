@@ -118,7 +118,7 @@ class QuestionSource(ExampleSource):
     def _located(self, records):
         """Yields (where a record is, in words, the record)."""
         key = self._key["answers"]
-        location = "question" if self.kind == "given" else self._records.location
+        location = "question" if self.kind in ("given", "table") else self._records.location
         for number, record in records:
             if f"{key}/text" in record:  # of tfds
                 parts = {part: record.get(f"{key}/{part}") for part in ("text", "answer_start")}

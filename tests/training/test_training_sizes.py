@@ -30,7 +30,7 @@ def given(tmp_path_factory):
     save_folder(make_encoder(tokenizer), tokenizer, folder / "model")
     rng = np.random.default_rng(0)
     for name, count in (("train", COUNT), ("dev", 23)):
-        lines = []
+        lines = ["text\tlabel\n"]
         for label in rng.choice(["good", "bad"], count):
             rest = " ".join(rng.choice(["film", "plot"], rng.integers(0, 3)))
             lines.append(f"{label} {rest}\t{label}\n")
