@@ -196,8 +196,12 @@ def bit(value):
 def list_of(value):
     """The list, or dictionary, that is written into a cell as JSON or Python; others as they are.
 
-    Raises ValueError where a cell begins as a list and cannot be parsed as one.
+    A dictionary of "choices" alone, as Label Studio writes it, is their list.
+
+    Raises ValueError if a cell begins as a list and cannot be parsed as one.
     """
+    if isinstance(value, dict) and [*value] == ["choices"]:
+        return value["choices"]
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "(", "{"):
         return value
     parts = None
@@ -208,7 +212,7 @@ def list_of(value):
             parts = None if _WITHOUT_COMMA.search(value) else ast.literal_eval(value.strip())
     if not isinstance(parts, LISTS):
         raise ValueError(f"{value!r} should be a list, as JSON or Python writes it.")
-    return parts
+    return list_of(parts)
 
 
 def score(value):

@@ -15,7 +15,8 @@ from keras_bert.readers.sources import is_text
 
 # The keys of a span's label: ours, that of Label Studio, and that of transformers' pipeline.
 _LABEL_KEYS = ("label", "labels", "entity_group")
-_SPAN_KEYS = {"start", "end", "text", "words", "score"}
+_OFFSET = "_offset"  # after start and end, as doccano has them
+_SPAN_KEYS = {"start", "end", "text", "words", "score", "id", "start_offset", "end_offset"}
 
 
 class LabelledSpan(NamedTuple):
@@ -81,7 +82,8 @@ def labelled_span(span, line, source, *, text, words, noun="the span"):
     if isinstance(span, dict):
         label, own = _label_of(span, shown, partial(source.error, line)), span.get("text")
         within_words = words is not None and span.get("words")
-        span = within_words or [span.get("start"), span.get("end")]
+        ends = [span.get(f"{side}{_OFFSET}", span.get(side)) for side in ("start", "end")]
+        span = within_words or ends
     if isinstance(span, list | tuple) and len(span) == 3:
         *span, label = span
     is_pair = isinstance(span, list | tuple) and len(span) == 2
@@ -93,6 +95,16 @@ def labelled_span(span, line, source, *, text, words, noun="the span"):
         raise source.error(line, f"{shown} has a label that is not a text.")
     start, end = span
     unit, count = ("character", len(text)) if words is None else ("word", len(words))
+    if isinstance(own, str) and not _is_at(own, start, end, text=text, words=words):
+        at, own_shown = (
+            json.dumps(some, ensure_ascii=False)
+            for some in (text[start:end] if words is None else " ".join(words[start:end]), own)
+        )
+        raise source.error(
+            line,
+            f"{shown} is {at} in the {unit}s from {start} to before {end}, and not its text "
+            f"{own_shown}. {_advice(own, start, end, text=text, words=words)}",
+        )
     if end <= start:
         raise source.error(
             line,
@@ -103,13 +115,6 @@ def labelled_span(span, line, source, *, text, words, noun="the span"):
         raise source.error(
             line,
             f"{shown} is beyond the text, which has {counted(count, unit)}, counted from 0.",
-        )
-    if isinstance(own, str) and not _is_at(own, start, end, text=text, words=words):
-        at = text[start:end] if words is None else " ".join(words[start:end])
-        raise source.error(
-            line,
-            f'{shown} is "{at}" in the {unit}s from {start} to before {end}, and not its text '
-            f'"{own}". {_advice(own, start, end, text=text, words=words)}',
         )
     return LabelledSpan(start, end, label.strip() if label else None)
 
@@ -149,7 +154,7 @@ def _advice(own, start, end, *, text, words):
         expected = "Expected the numbers of its words from 0, and the end after the last one."
         at = {"ends are included": words[start : end + 1], "counted from 1": words[start - 1 : end]}
         fits = [way for way, some in at.items() if _is_at(own, 0, len(some), text="", words=some)]
-        return f"It would be if {fits[0]}. {expected}" if fits else expected
+        return f"It would be if {' or if '.join(fits)}. {expected}" if fits else expected
     ways = {
         "ends are included": text[start : end + 1],
         "they count from 1": text[start - 1 : end - 1] if start else "",
@@ -160,8 +165,8 @@ def _advice(own, start, end, *, text, words):
         ),
         "lines end with CRLF": text.replace("\n", "\r\n")[start:end].replace("\r\n", "\n"),
     }
-    fits = next((way for way, at in ways.items() if at == own), None)
-    if fits is None and text.count(own) == 1:
+    fits = [way for way, at in ways.items() if at == own]
+    if not fits and text.count(own) == 1:
         begin = text.index(own)
         return f"The text has it from {begin} to before {begin + len(own)}. {expected}"
-    return f"It would be if {fits}. {expected}" if fits else expected
+    return f"It would be if {' or if '.join(fits)}. {expected}" if fits else expected

@@ -131,16 +131,17 @@ class TaggedSource(ExampleSource):
 
     # What it is.
 
-    def _column(self, table, role):
+    def _column(self, table, role, *, is_list=False):
         """The column of "word", "tag" or "sentence": given, that of training, or a usual name.
 
-        None without one. Raises InputError if several could be meant.
+        None without one; a "label" is not usual for a list. Raises InputError if several could be
+        meant.
         """
         given = given_or_remembered(self._given, self._schema, table.names).get(role)
         if given is not None:
             return table.existing(given[0])
         if role == "tag":
-            names = tag_columns(table.names)
+            names = tag_columns(name for name in table.names if not (is_list and name == "label"))
         else:
             groups = (WORD_NAMES if role == "word" else _SENTENCE_NAMES,)
             names = sorted(usual_columns(table.names, groups), key=table.names.index)
@@ -329,7 +330,7 @@ class TaggedSource(ExampleSource):
             self._word, self._tag = WORDS, TAGS
             self.labelled = any(self._tag in record for _, record in records)
             return self._each(records, self._of_keys)
-        word, tag = self._column(records, "word"), self._column(records, "tag")
+        word, tag = self._column(records, "word"), self._column(records, "tag", is_list=True)
         for role, name in (("word", word), ("tag", tag)):
             if name is None and self._need_labels:
                 raise self._no_column(role, records)

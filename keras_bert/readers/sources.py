@@ -29,6 +29,7 @@ STANDARD_INPUT, STANDARD_INPUT_NAME = "-", "standard input"
 # A whole SQuAD file may be one line; a file without line ends must not fill the memory.
 _LONGEST_LINE = 256 << 20
 CSV, TSV, TXT, CONLL, JSON, PARQUET = "csv", "tsv", "txt", "conll", "jsonl", "parquet"
+FASTTEXT, FOLDER = "fasttext", "folder"
 _FORMS = {
     **{".csv": CSV, ".tsv": TSV, ".txt": TXT, ".conll": CONLL, ".conllu": CONLL},
     **{".json": JSON, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET},
@@ -38,6 +39,8 @@ _OPEN_ERRORS = {
     IsADirectoryError: "is a folder. Give the path of a text file",
     PermissionError: "may not be read by this user",
 }
+_ZIP = b"PK\x03\x04"  # how such files begin
+_EXCEL = (_ZIP, b"\xd0\xcf\x11\xe0")
 _BLOCK = 1 << 20
 _without_end = methodcaller("rstrip", "\r\n")
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
@@ -224,7 +227,16 @@ class TextFile(Located):
 
 
 def _plain(stream):
-    return decompressed(stream) if stream.peek(2)[:2] == GZIP else stream
+    """A stream of text; InputError for a known form that is none."""
+    begin, name = stream.peek(4)[:4], str(getattr(stream, "name", STANDARD_INPUT_NAME))
+    if begin in _EXCEL and (begin != _ZIP or name.casefold().endswith(".xlsx")):
+        raise InputError(
+            f"{name} is an Excel workbook. Save it as CSV, or pass the table of pandas.read_excel "
+            "in Python."
+        )
+    if begin == _ZIP:
+        raise InputError(f"{name} is a zip archive. Unpack it, and give the file in it.")
+    return decompressed(stream) if begin.startswith(GZIP) else stream
 
 
 def rows_in_memory(data):

@@ -104,7 +104,7 @@ class SpanSource(TaggedSource):
     def __init__(self, data, *, invalid_tags=REPAIR, **common):
         self._invalid_tags = InvalidTags(reject=invalid_tags == ERROR)
         self._rejects_tags, self._has_tags = invalid_tags == ERROR, True
-        self._spelling = None
+        self._spelling, self._spans = None, "spans"
         super().__init__(data, **common)
 
     def notes(self):
@@ -112,7 +112,12 @@ class SpanSource(TaggedSource):
         return [*super().notes(), *spelling, *self._invalid_tags.notes()]
 
     def _has_word_per_row(self, table):
-        self.labelled = not {"spans", "spans/start"}.isdisjoint(table.names)
+        # Without words, a "label" has spans: doccano, JSON-MIN of Label Studio.
+        keys = ("spans", "entities")
+        if not any(self._given.values()) and self._column(table, "word") is None:
+            keys += ("label", "labels")
+        self._spans = next((key for key in keys if key in table.names), "spans")
+        self.labelled = not {self._spans, "spans/start"}.isdisjoint(table.names)
         return not self.labelled and super()._has_word_per_row(table)
 
     def first_examples(self, examples):
@@ -125,7 +130,8 @@ class SpanSource(TaggedSource):
         if self.kind == "given":
             self.labelled = any(record.get("spans") is not None for _, record in records)
         else:
-            if not self.labelled and (records.are_cells or self._column(records, "tag")):
+            has_tags = not self.labelled and self._column(records, "tag", is_list=True) is not None
+            if has_tags or (records.are_cells and not self.labelled):
                 return super()._of_objects(records)
             for name in ("word", "tag"):
                 if self._given[name] is not None:
@@ -134,7 +140,8 @@ class SpanSource(TaggedSource):
                         'and "spans".'
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"
-            spans = "spans" if self.labelled else "no spans"
+            spans = "no spans" if not self.labelled else "spans"
+            spans += "" if self._spans == "spans" else f' in "{self._spans}"'
             self.how = f"{records.format}, {words}, {spans}"
         self._has_tags = False
         return self._each(records, self._spanned)
@@ -146,8 +153,10 @@ class SpanSource(TaggedSource):
             if spans is None:
                 raise self.error(number, "its spans do not have as many starts as ends.")
             record = {**record, "spans": spans}
-        if self._need_labels and record.get("spans") is None and self.may_lack("spans"):
-            raise Missing("spans", place='"spans"')
+        if self._spans != "spans":
+            record = {**record, "spans": record.get(self._spans)}
+        if self._need_labels and record.get("spans") is None and self.may_lack(self._spans):
+            raise Missing("spans", place=f'"{self._spans}"')
         return spanned_words(record, number, source=self, need_labels=self._need_labels)
 
     def _examples_of(self, records):

@@ -7,10 +7,12 @@ names has no header, as pandas reads one with `header=None`.
 """
 
 import csv
+import os
 import re
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from keras_bert.base.errors import InputError, Naming
@@ -20,6 +22,8 @@ from keras_bert.readers.labels import DATE, is_number
 from keras_bert.readers.sources import (
     CONLL,
     CSV,
+    FASTTEXT,
+    FOLDER,
     JSON,
     TSV,
     TXT,
@@ -39,6 +43,7 @@ from keras_bert.readers.sources import (
 from keras_bert.records.file_formats import PREFIX, ArrowTable, TfdsSplit
 
 _SAMPLE_LINES = 1000  # by which the delimiter of a CSV is chosen
+_FASTTEXT = "__label__"
 _LEAST_OF_ONE_WIDTH = 0.9
 _WORDS_OF_A_SENTENCE = 4
 _SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)  # of Excel
@@ -193,10 +198,14 @@ def open_table(
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
             when it is reached.
     """
+    if is_file(data) and (table := _class_folder(data)) is not None:
+        return table
     file = open_source(data, item=item, as_record=as_record)
     if isinstance(file, Table):
         return file
     number, line = file.first_line()
+    if file.form in (TXT, None) and line.startswith(_FASTTEXT):
+        return _fasttext(file)
     form = file.form or _form_of_content(file, line, header_names, is_wide=least > 1)
     if form == JSON:
         return json_table(file)
@@ -430,6 +439,44 @@ def _check_header(file, line, names):
 def _is_data(name):
     """Whether the name of a column is a number, a date, or has as many words as a sentence."""
     return is_number(name) or DATE.fullmatch(name) or len(name.split()) >= _WORDS_OF_A_SENTENCE
+
+
+# Labels before texts, and as names of folders.
+
+
+def _fasttext(file):
+    """The table of lines `__label__spam the text`, as fastText has them."""
+
+    def rows(*, keep=False):
+        for number, line in file.lines(keep=keep):
+            labels, words = [], line.split()
+            while words and words[0].startswith(_FASTTEXT):
+                labels.append(words.pop(0).removeprefix(_FASTTEXT))
+            if not labels and words:
+                raise file.error(number, f"no {_FASTTEXT} at its beginning, as other lines have.")
+            if labels:
+                label = labels[0] if len(labels) == 1 else labels
+                yield number, {"text": " ".join(words), "label": label}
+
+    names = ["text", "label"]
+    return Table(file.name, FASTTEXT, "fastText's lines", rows, names, location="line", file=file)
+
+
+def _class_folder(path):
+    """The table of a folder with a folder of .txt files for each class, or None."""
+    if not os.path.isdir(path) or is_stored_table(path):
+        return None
+    files = sorted(Path(path).glob("*/*.txt"))
+    if not files:
+        return None
+
+    def rows(*, keep=False):
+        for file in files:
+            text = "\n".join(line for _, line in TextFile(file).lines())
+            yield f"{file.parent.name}/{file.name}", {"text": text, "label": file.parent.name}
+
+    format = "a folder of texts for each class"
+    return Table(str(path), FOLDER, format, rows, ["text", "label"], location="file")
 
 
 # Stored tables, and data in memory.

@@ -35,14 +35,15 @@ from keras_bert.readers.labels import (
     score,
     several_labels,
 )
-from keras_bert.readers.sources import CSV, JSON, TSV, is_file, is_text
+from keras_bert.readers.sources import CSV, FASTTEXT, FOLDER, JSON, TSV, is_file, is_text
 from keras_bert.readers.tables import open_table
 
 TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
-_TABLES = (CSV, TSV, JSON, "arrow", "tfds", "table")  # kinds of sources with columns
+# Kinds of sources with columns.
+_TABLES = (CSV, TSV, JSON, FASTTEXT, FOLDER, "arrow", "tfds", "table")
 _FEW = 3  # labels, each of which may have a single example
 _IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
 _LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
