@@ -328,20 +328,28 @@ def _form_of_content(file, line, names, *, is_wide):
 def _delimiter_of(file, line, names, *, is_wide=True):
     """The delimiter of a CSV, or None.
 
-    It is that by which its first line holds a known name, or else, where rows are to be wide, by
-    which nearly all rows have as many cells as the first, the most of several.
+    It is that by which its first line holds a known name, or else, if rows are to be wide, the only
+    one by which nearly all rows have as many cells as the first.
+
+    Raises InputError if there are several, as in rows without a header whose texts have commas.
     """
-    for delimiter in ",;":
+    for delimiter in ",;\t":
         cells = next(csv.reader([line], delimiter=delimiter), ())
         if len(cells) > 1 and {cell.strip().casefold() for cell in cells} & {*names}:
             return delimiter
-    lines, widths = [*islice(file.raw_lines(keep=True), _SAMPLE_LINES)] if is_wide else [], {}
+    lines, found = [*islice(file.raw_lines(keep=True), _SAMPLE_LINES)] if is_wide else [], []
     for delimiter in ",;\t" if is_wide else "":
         rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
         same = sum(len(row) == len(rows[0]) for row in rows)
         if len(rows[0]) > 1 and same >= _LEAST_OF_ONE_WIDTH * len(rows):
-            widths[delimiter] = len(rows[0])  # lines of another width are errors
-    return max(widths, key=widths.get, default=None)
+            found.append(delimiter)  # lines of another width are errors
+    if len(found) > 1:
+        shown = " or by ".join(f'"{delimiter}"' for delimiter in found).replace("\t", "a tab")
+        raise InputError(
+            f"{file.name}: columns could be separated by {shown}. Name the columns in a header, or "
+            f"write the separator before all other lines, as Excel does: sep={found[-1]}"
+        )
+    return next(iter(found), None)
 
 
 def _rows_of_cells(file, layout, begin, keep):
