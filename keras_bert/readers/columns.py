@@ -274,11 +274,11 @@ class Columns:
         nouns = dict.fromkeys(self.noun if role == LABEL else text for role in roles)
         shown = [self._described(name, values[name]) for name in names]
         more = f" and {len(shown) - _SHOWN:,} more" if len(shown) > _SHOWN else ""
-        header = ""
+        hint = ""
         if table.is_undecided and is_all:
-            header = "is an example, set {header=False}"
-            header = header if table.has_names else "names the columns, set {header=True}"
-            header = Naming(f" If the first line {header}.")
+            hint = "is an example, set {header=False}"
+            hint = hint if table.has_names else "names the columns, set {header=True}"
+            hint = Naming(f" If the first line {hint}.")
         return InputError.naming(
             "{}: {}. {} {} are {}. Give {}.{}",
             table.name,
@@ -287,7 +287,7 @@ class Columns:
             table.calls_columns,
             (", ".join(shown[:_SHOWN]) + more) or "none",
             self._proposal(roles, values),
-            header,
+            hint,
         )
 
     def _values(self, names, *, rows=_SAMPLED):

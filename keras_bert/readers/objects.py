@@ -100,10 +100,11 @@ def labelled_span(span, line, source, *, text, words, noun="the span"):
             json.dumps(some, ensure_ascii=False)
             for some in (text[start:end] if words is None else " ".join(words[start:end]), own)
         )
+        advice = _advice(own, start, end, text=text, words=words)
         raise source.error(
             line,
             f"{shown} is {at} in the {unit}s from {start} to before {end}, and not its text "
-            f"{own_shown}. {_advice(own, start, end, text=text, words=words)}",
+            f"{own_shown}. {advice}",
         )
     if end <= start:
         raise source.error(

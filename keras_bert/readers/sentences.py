@@ -388,8 +388,8 @@ class TaggedSource(ExampleSource):
             if key == self._tag and _NO_LABEL in strings:
                 raise self.error(
                     number,
-                    f'"{key}" has {_NO_LABEL}, which is no label: transformers marks tokens so '
-                    "that are not trained on. Give the words, and one tag for each.",
+                    f'"{key}" has {_NO_LABEL}, by which transformers marks tokens that are not '
+                    "trained on. Give the words, and one tag for each.",
                 )
             if all(value and is_text(value) for value in strings):
                 return strings

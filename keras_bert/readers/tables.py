@@ -347,7 +347,7 @@ def _delimiter_of(file, line, names, *, is_wide=True):
         shown = " or by ".join(f'"{delimiter}"' for delimiter in found).replace("\t", "a tab")
         raise InputError(
             f"{file.name}: columns could be separated by {shown}. Name the columns in a header, or "
-            f"write the separator before all other lines, as Excel does: sep={found[-1]}"
+            f"write the line sep={found[-1]} before all others, as Excel does."
         )
     return next(iter(found), None)
 

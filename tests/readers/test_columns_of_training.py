@@ -267,7 +267,7 @@ def test_several_keys_of_tags_are_a_question(write):
         assert sentence.tags == ("B-PER",)
     tokens = [{"tokens": ["ada", "ran"], "ner_tags": [1, -100]}]
     for data in (write("a.jsonl", tokens), tokens, pandas.DataFrame(tokens)):
-        with raises_input_error('"ner_tags" has -100, which is no label: transformers marks'):
+        with raises_input_error('"ner_tags" has -100, by which transformers marks tokens'):
             list(TaggedSource(data))
 
 

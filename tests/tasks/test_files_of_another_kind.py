@@ -44,7 +44,7 @@ REJECTED = [
     ("regression", "pair-classifier", 'line 2: "yes" is not a score, a number'),
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
-    ("tagger", "span-classifier", 'line 1: no tags among the keys'),
+    ("tagger", "span-classifier", "line 1: no tags among the keys"),
     (
         "semantic-roles",
         "tagger",
