@@ -23,7 +23,7 @@ from keras_bert.readers.labels import (
     several_labels,
 )
 from keras_bert.readers.sources import JSON, is_unnamed
-from keras_bert.readers.tables import Table
+from keras_bert.readers.table import Table
 
 LABEL = "label"
 # The usual names, in lower case, in groups of which an earlier one wins; two of one group are a
@@ -93,6 +93,22 @@ def parse_fields(text, *, parts):
             raise InputError.naming('{fields} names "{}" twice.', name)
         fields[name] = column
     return fields
+
+
+def given_columns(texts, fields, columns):
+    """{a text, or "label": its column}, of `fields` and of the arguments for single columns."""
+    given = in_fields = parse_fields(fields, parts=(*texts, LABEL))
+    for setting, column in columns.items():
+        name = setting.partition("_")[0]
+        if column is not None:
+            if name in given:
+                other = "{fields} with {}=…" if name in in_fields else "{label_column}"
+                other = Naming(other, name)
+                raise InputError.naming(
+                    "Give either {}, or {}, not both.", argument(setting), other
+                )
+            given = {**given, name: column}
+    return given
 
 
 def given_or_remembered(given, remembered, names):

@@ -20,7 +20,7 @@ from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.columns import usual_columns
 from keras_bert.readers.labels import is_number
 from keras_bert.readers.schemes import BRACKETS, canonical_names
-from keras_bert.readers.tables import Table
+from keras_bert.readers.table import Table
 
 _DOCUMENT = "-DOCSTART-"
 _BEGIN_OF_2012, _END_OF_2012 = "#begin document", "#end document"

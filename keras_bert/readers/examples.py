@@ -12,7 +12,8 @@ from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.readers import COUNT, ERROR, SKIP
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.sources import TextFile, is_text
-from keras_bert.readers.tables import Table, open_objects
+from keras_bert.readers.table import Table
+from keras_bert.readers.tables import open_objects
 
 # Columns of Prodigy and Argilla, the words in them, and those by which they are known.
 _VERDICTS = {

@@ -15,7 +15,7 @@ from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import new_file, write_text
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.base.ownership import check_output_file
-from keras_bert.readers.tables import Table
+from keras_bert.readers.table import Table
 
 _ENTAILMENT = ("entailment", "not_entailment")
 _THREE_WAY = ("entailment", "neutral", "contradiction")

@@ -4,21 +4,18 @@ A source becomes a table of named columns, of which the columns of the texts and
 chosen. Rows without a text or a label are left out and counted.
 """
 
-import math
 import re
-import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 
 from keras_bert.base.errors import InputError, Naming, argument
-from keras_bert.base.formatting import counted, listed, quoted
-from keras_bert.readers.columns import LABEL, Columns, parse_fields
+from keras_bert.base.formatting import counted, quoted
+from keras_bert.readers.columns import LABEL, Columns, given_columns
 from keras_bert.readers.examples import (
     Example,
     ExampleSource,
     Missing,
-    first_location,
     shown_parts,
 )
 from keras_bert.readers.glue import glue_columns, glue_task
@@ -31,7 +28,6 @@ from keras_bert.readers.labels import (
     list_of,
     named_labels,
     one_label,
-    parsed_number,
     score,
     several_labels,
 )
@@ -130,7 +126,7 @@ class TextSource(ExampleSource):
         self.columns = Columns(
             roles=texts,
             form=form,
-            given=_given_columns(texts, fields, given),
+            given=given_columns(texts, fields, given),
             remembered=schema,
             need_labels=need_labels,
             na=not keep_na,
@@ -449,81 +445,3 @@ def _as_record(item, names):
             noun = "pairs of strings, or two strings and their label"
         raise ValueError(f"Texts must be {noun}. Received: {item!r}.")
     return dict(zip((*names, LABEL), parts, strict=False))
-
-
-def _given_columns(texts, fields, columns):
-    """{a text, or "label": its column}, of `fields` and of the arguments for single columns."""
-    given = in_fields = parse_fields(fields, parts=(*texts, LABEL))
-    for setting, column in columns.items():
-        name = setting.partition("_")[0]
-        if column is not None:
-            if name in given:
-                other = "{fields} with {}=…" if name in in_fields else "{label_column}"
-                other = Naming(other, name)
-                raise InputError.naming(
-                    "Give either {}, or {}, not both.", argument(setting), other
-                )
-            given = {**given, name: column}
-    return given
-
-
-def text_warnings(examples):
-    """Lines for the user on unusual `LabelledText`s: how many there are, and the first line."""
-    labels = Counter(label for example in examples for label in example.labels)
-    empty, in_quotes, lines = [], [], []
-    for example in examples:
-        if not all(map(str.strip, example.texts)):
-            empty.append(example)
-        if isinstance(example.label, str) and _IN_QUOTES.fullmatch(example.label):
-            in_quotes.append(example)
-    if empty:
-        lines.append(f"{first_location(empty)}: {counted(len(empty), 'text')} without a word.")
-    if in_quotes:
-        label = in_quotes[0].label
-        lines.append(
-            f"{first_location(in_quotes)}: {counted(len(in_quotes), 'label')} in quotes. Quotes "
-            f"are ordinary characters here: {label} and {label[1:-1]} are different labels."
-        )
-    alike = defaultdict(list)
-    for label in filter(lambda label: isinstance(label, str), labels):
-        number = parsed_number(label)
-        is_number = math.isfinite(number)
-        alike[number if is_number else _look_of(label)].append(label)
-    if len(labels) == len(examples) > _FEW and all(isinstance(label, str) for label in labels):
-        lines.append(
-            f"{examples[0].source.name}: each of the {len(labels):,} labels occurs only once. "
-            "Expected labels that several examples have; see the first example."
-        )
-    for key, group in alike.items():
-        if len(group) > 1:
-            counts = listed(f'"{label}" ({labels[label]:,})' for label in sorted(group))
-            is_look = isinstance(key, str)
-            look = "look the same but for case or spaces" if is_look else "are equal as numbers"
-            lines.append(
-                f"{examples[0].source.name}: the labels {counts} {look}, and are different labels "
-                "here."
-            )
-    lines += contradictions(examples)
-    return [*lines, *examples[0].source.notes()] if examples else lines
-
-
-def _look_of(label):
-    """What labels have in common that look the same but for case and spaces."""
-    return unicodedata.normalize("NFC", "".join(label.split()).casefold())
-
-
-def contradictions(examples, *, noun="example"):
-    """A line for texts that are repeated with another label; `noun` says what the examples are."""
-    first_with, others = {}, []
-    for example in examples:
-        first = first_with.setdefault(example.texts, example)
-        if example.label is not None and {*first.labels} != {*example.labels}:
-            others.append(example)
-    if others:
-        example = others[0]
-        has_or_have = "has" if len(others) == 1 else "have"
-        yield (
-            f"{first_location(others)}: {counted(len(others), noun)} {has_or_have} the text of an "
-            f"earlier one (line {first_with[example.texts].line}), but another "
-            f"{'score' if isinstance(example.label, float) else 'label'}."
-        )

@@ -17,7 +17,8 @@ from keras_bert.readers.labels import score, several_labels
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource, SpanSource
 from keras_bert.readers.squad import QuestionSource
-from keras_bert.readers.texts import PAIR, TextSource, text_warnings
+from keras_bert.readers.text_notes import text_warnings
+from keras_bert.readers.texts import PAIR, TextSource
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.messages import raises_input_error
 

@@ -10,7 +10,8 @@ import pytest
 
 from keras_bert.readers import sources
 from keras_bert.readers.labels import score, several_labels
-from keras_bert.readers.texts import TextSource, text_warnings
+from keras_bert.readers.text_notes import text_warnings
+from keras_bert.readers.texts import TextSource
 from tests.messages import raises_input_error
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from keras_bert.readers.labels import score, several_labels
-from keras_bert.readers.texts import PAIR, TextSource, text_warnings
+from keras_bert.readers.text_notes import text_warnings
+from keras_bert.readers.texts import PAIR, TextSource
 from tests.messages import raises_input_error
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from keras_bert.readers.labels import one_label, score, several_labels
 from keras_bert.readers.sources import files_of
-from keras_bert.readers.texts import PAIR, TextSource, text_warnings
+from keras_bert.readers.text_notes import text_warnings
+from keras_bert.readers.texts import PAIR, TextSource
 from tests.messages import raises_input_error
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import strategies
 
 from keras_bert.readers.labels import several_labels
-from keras_bert.readers.texts import TextSource, text_warnings
+from keras_bert.readers.text_notes import text_warnings
+from keras_bert.readers.texts import TextSource
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
 
