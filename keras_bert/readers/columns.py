@@ -353,7 +353,7 @@ def _length_of_texts(counts):
 
 def _could_be_label(counts):
     """Whether there are two values or more, which repeat, and which are not dates."""
-    is_repeated = 2 <= len(counts) and 2 * len(counts) <= counts.total()
+    is_repeated = 2 <= len(counts) < counts.total()
     return is_repeated and not all(map(DATE.fullmatch, counts))
 
 
