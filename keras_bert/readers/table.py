@@ -36,6 +36,7 @@ class Table(Located):
     first: int = 1  # the line of the header, or of the first row
     is_undecided: bool = False  # the rule, and not the user, decided whether there is a header
     skipped: int = 0  # lines that were left out so far
+    delimiter: str | None = None  # between the cells of a text file
 
     def __iter__(self):
         names = self.names if self.has_names else ()

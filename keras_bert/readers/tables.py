@@ -114,6 +114,7 @@ def open_table(
     rows = partial(_rows_of_cells, file, layout, begin)
     options = {"header": header, "header_names": header_names, "skip_invalid": skip_invalid}
     table = _table_of_cells(file, "lines" if form == TXT else form, format, rows, **options)
+    table.delimiter = layout and layout["delimiter"]
     if form == CONLL or len(table.names) < least:
         width = len(table.names)
         reason = (

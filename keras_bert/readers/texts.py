@@ -42,6 +42,7 @@ _GOLD, _NO_GOLD = "gold_label", "-"
 _TABLES = (CSV, TSV, JSON, FASTTEXT, FOLDER, "arrow", "tfds", "table")
 _FEW = 3  # labels, each of which may have a single example
 _IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
+_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
 _LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
 _NEEDS_NAMES = Naming(
     "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
@@ -135,6 +136,7 @@ class TextSource(ExampleSource):
         self._of_model = tuple(labels or ()) if form is not score else ()
         self._na_words = Counter()  # (a part, a word such as NA in its place)
         self._vectors, self._unclear, self._has_bars = 0, None, False
+        self._thousands, self._has_decimals = None, False  # of scores in a file with semicolons
         self._rows = None
         of_files = {**given, "header": header, "fields": fields, "glue": glue}
         common |= {"labels": labels, "need_labels": need_labels}
@@ -243,6 +245,14 @@ class TextSource(ExampleSource):
             if self._accepted is not None:
                 self._check_labels(example.labels, example.error)
             yield example
+        if self._thousands is not None and not self._has_decimals:
+            line, value = self._thousands
+            raise self.error(
+                line,
+                f'"{value}", in a file with semicolons, could be {float(value):g} or '
+                f"{value.replace('.', '')}, and no score has another number of decimals. Write "
+                "one of these.",
+            )
         if self._need_labels and self._count and self._vectors == self._count:
             raise InputError.naming("{}: each list {} {}", self.name, _LIKE_BITS, _NEEDS_NAMES)
         if self._unclear and not self._has_bars:
@@ -350,6 +360,10 @@ class TextSource(ExampleSource):
             label = self._several(line, value) if form is several_labels else form(value)
         except ValueError as error:
             raise self.error(line, error) from None
+        if form is score and self._records.delimiter == ";":
+            if _THOUSANDS.fullmatch(value.strip()):
+                self._thousands = self._thousands or (line, value.strip())
+            self._has_decimals |= "." in value and not _THOUSANDS.fullmatch(value.strip())
         if self._is_gold and label == _NO_GOLD:
             return None
         if form is one_label and label == self._header_label:

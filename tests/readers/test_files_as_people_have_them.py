@@ -149,6 +149,23 @@ def test_decimal_commas_are_named(both):
     assert scores[:3] == [0.5, 1.5, 2.5]
 
 
+def test_points_that_could_separate_thousands_are_a_question(both):
+    for prices, is_question in (
+        (["1.200", "950", "2.000"], True),
+        (["1.200", "0.5", "2.25"], False),
+    ):
+        path, _ = both(("text", "score"), columns(cycle(*prices)), sep=";")
+        if is_question:
+            with raises_input_error(
+                'line 2: "1.200", in a file with semicolons, could be 1.2 or 1200'
+            ):
+                list(TextSource(path, form=score))
+        else:
+            assert [e.label for e in TextSource(path, form=score)][:2] == [1.2, 0.5]
+        path, _ = both(("text", "score"), columns(cycle(*prices)))
+        assert [e.label for e in TextSource(path, form=score)][0] == 1.2
+
+
 # Headers.
 
 
