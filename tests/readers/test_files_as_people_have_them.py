@@ -4,8 +4,6 @@ Each is read rightly or is one sentence that says what to give. The texts are in
 test reads the files of ../shared/cases, which are of the same forms.
 """
 
-import csv
-import io
 import itertools
 import json
 
@@ -21,41 +19,9 @@ from keras_bert.readers.text_notes import text_warnings
 from keras_bert.readers.texts import PAIR, TextSource
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.messages import raises_input_error
+from tests.readers.forms import TEXTS, columns, cycle
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
-
-WORDS = "boat lake hill tree road wind".split()
-TEXTS = [f"the {' '.join(row)} {n}" for n, row in enumerate(itertools.product(WORDS, repeat=2))][
-    :24
-]
-
-
-@pytest.fixture
-def both(tmp_path):
-    """A function from rows to their file and the table that pandas makes of it."""
-
-    def both(names, rows, *, name="a.csv", sep=",", **options):
-        path = tmp_path / name
-        if name.endswith("jsonl"):
-            rows = [dict(zip(names, row, strict=True)) for row in rows]
-            path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-            return path, pandas.DataFrame(rows)
-        file = io.StringIO()
-        csv.writer(file, delimiter=sep, lineterminator="\n").writerows([names, *rows])
-        path.write_text(file.getvalue())
-        return path, pandas.read_csv(path, sep=sep, **options)
-
-    return both
-
-
-def columns(*more):
-    """Rows of a text and of what functions of its number give."""
-    return [(text, *(cell(n) for cell in more)) for n, text in enumerate(TEXTS)]
-
-
-def cycle(*values):
-    return lambda n: values[n % len(values)]
-
 
 # A label, a score or a text is never chosen because another column cannot be one.
 
