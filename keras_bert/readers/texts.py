@@ -270,7 +270,7 @@ class TextSource(ExampleSource):
     def _name_labels(self, examples):
         """Gives the labels of examples, as they are written, their names (see `named_labels`).
 
-        Raises InputError for numbers that are not whole, of which no model has any.
+        Raises InputError if those of a file to train on are numbers, and not all of them whole.
         """
         written = dict.fromkeys(chain(*(e.labels for e in examples if e.label is not None)))
         fraction = None if self._of_model or not self._need_labels else fraction_among(written)
