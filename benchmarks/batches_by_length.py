@@ -33,7 +33,7 @@ def main():
     tokenizer = Tokenizer.from_vocab(model_folder / "vocab.txt")
     keras.utils.set_random_seed(0)
     config = BertConfig.preset("mini", vocab_size=len(tokenizer))
-    examples = list(Classifier.read(data))
+    examples = list(Classifier.read(data, text_column=1, label_column=2))
     task = Classifier(BertEncoder(config), tokenizer, **Classifier.infer_arguments(examples))
     rows = task.features(examples, max_length=MAX_LENGTH, labelled=True)
     steps = -(-len(rows) // BATCH_SIZE)

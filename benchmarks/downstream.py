@@ -46,6 +46,8 @@ def tuned(weights, *, task, choice, seed, data, output):
     train, dev, test = files(task, data=data, output=output)
     run = Path(tempfile.mkdtemp(prefix="finetuned-", dir=output))  # others may run beside it
     settings = {"epochs": epochs, "batch_size": 16, "seed": seed, **choice, **weights}
+    if kind == "classifier":
+        settings |= real_tasks.SST2_COLUMNS
     metrics = finetune(task=kind, train=train, dev=dev, output=run, **settings)
     metric = "f1" if "entities" in task else "accuracy"
     measured = evaluate(model=run, data=test)

@@ -132,6 +132,8 @@ def finetune_all(output, *, vocab, sst2, epochs, rates):
             return finetune(
                 train=sst2 / "train.tsv",
                 dev=sst2 / "dev.tsv",
+                text_column="1",
+                label_column="2",
                 output=run_folder(output, start, rate, seed),
                 epochs=epochs,
                 learning_rate=rate,

@@ -12,13 +12,14 @@ from pathlib import Path
 DATA = Path("../shared/data")
 RATE, WARMUP, DECAY = 5e-5, 0.1, 0.01
 READS_CLS = {"pooling": "cls"}  # as the class of `transformers`; MiniLM's folder asks for the mean
+SST2_COLUMNS = {"text_column": "1", "label_column": "2"}  # its files have no header
 
 TASKS = {
     "sst2": {
         "task": "classifier",
         "files": ("sst2/train.tsv", "sst2/dev.tsv"),
         "settings": {"batch_size": 32, "epochs": 3, "max_length": 128},
-        "ours": READS_CLS,
+        "ours": {**READS_CLS, **SST2_COLUMNS},
         "figures": ("accuracy",),
     },
     "mrpc": {
@@ -32,7 +33,7 @@ TASKS = {
         "task": "regression",
         "files": ("sts/2015.train.tsv", "sts/2015.test.tsv"),
         "settings": {"batch_size": 32, "epochs": 3, "max_length": 128},
-        "ours": READS_CLS,
+        "ours": {**READS_CLS, "fields": "text_a=2,text_b=3,label=1"},
         "figures": ("pearson", "spearman"),
     },
     "wnut17": {

@@ -85,7 +85,8 @@ def main():
     parser.add_argument("--model", help="a fine-tuned classifier, in place of training one")
     parser.add_argument("--examples", type=int, default=3000, help="of the training file")
     arguments = parser.parse_args()
-    dev = list(TextSource(arguments.data / "dev.tsv", need_labels=True))
+    columns = {"text_column": "1", "label_column": "2"}  # the files have no header
+    dev = list(TextSource(arguments.data / "dev.tsv", **columns))
     texts = [example.text for example in dev]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -100,6 +101,7 @@ def main():
                 model=str(Path(home) / "model"),
                 train=str(part),
                 dev=str(arguments.data / "dev.tsv"),
+                **columns,
                 output=str(model),
                 epochs=1,
                 max_length=64,

@@ -20,7 +20,7 @@ from keras_bert.base.settings import PathText
 from keras_bert.checkpoints import load_task
 from keras_bert.inference.predict import Inference
 from keras_bert.readers.examples import not_reported
-from keras_bert.readers.labels import one_label
+from keras_bert.readers.labels import fraction_among, label_or_none, named_labels
 from keras_bert.readers.sources import plain
 from keras_bert.tasks.raw_data import weights_of_rows
 from keras_bert.training.finetune import finetune_given
@@ -137,7 +137,9 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
                 f"The classifier needs two classes or more. Received: {self.classes_.tolist()}."
             )
         names = [str(label) for label in plain(self.classes_)]
-        if [one_label(name) for name in names] != names or len({*names}) < len(names):
+        as_read = [label_or_none(name) for name in names]
+        is_same = as_read == names and [*named_labels(names).values()] == names
+        if not is_same or fraction_among(names) is not None:
             names = [str(number) for number in range(len(names))]  # as a file could not have them
         task = "classifier" if len(texts[0]) == 1 else "pair-classifier"
         self._fit(texts, [names[number] for number in numbers], sample_weight, task=task)

@@ -45,8 +45,8 @@ def work(tmp_path_factory):
     text.append("It is sn☃wing again. There is a ☃ in the garden. Another ☃☃ is to come.\n")
     (work / "corpus.txt").write_text("\n\n".join(text), encoding="utf-8")
     rows = [f"{word} the value {i}\t{word}\n" for i in range(12) for word in ("Read", "Write")]
-    (work / "train.tsv").write_text("".join(rows))
-    (work / "dev.tsv").write_text("".join(rows[:8]))
+    (work / "train.tsv").write_text("".join(["text\tlabel\n", *rows]))
+    (work / "dev.tsv").write_text("".join(["text\tlabel\n", *rows[:8]]))
     config = {
         "model_type": "bert", "vocab_size": 500, "hidden_size": 16, "num_hidden_layers": 1,
         "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": LENGTH,

@@ -95,7 +95,7 @@ def test_a_compiled_fine_tuning_has_the_losses_of_the_plain_one(tmp_path, monkey
     dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # by shapes
     save_folder(make_encoder(tokenizer, **dropout), tokenizer, tmp_path / "model")
     rows = "".join(f"{text}\t{label}\n" for text, label in texts_of_lengths([1, 2, 9, 10] * 2))
-    (tmp_path / "train.tsv").write_text(rows)
+    (tmp_path / "train.tsv").write_text(f"text\tlabel\n{rows}")
     files = {name: tmp_path / "train.tsv" for name in ("train", "dev")}
     given = {**files, "model": tmp_path / "model", "batch_size": 4, "epochs": 1}
     plain = finetune(**given, output=tmp_path / "plain")

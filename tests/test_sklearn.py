@@ -204,3 +204,12 @@ def test_the_checks_of_scikit_learn(estimator):
     assert {"check_parameters_default_constructible", "check_estimator_cloneable"} <= by_status[
         "passed"
     ]
+
+
+@pytest.mark.parametrize("classes", [[0.0, 1.0], ["1.1", "1.2"], ["['a']", "b"], ["007", "7"]])
+def test_classes_that_a_file_would_name_otherwise(classes, model, options):
+    """They are predicted as they were given, in their own type."""
+    y = np.array(classes * (len(TEXTS) // 2))
+    classifier = TextClassifier(model, **{**options, "epochs": 1}).fit(TEXTS[: len(y)], y)
+    assert classifier.classes_.tolist() == sorted(classes)
+    assert {*classifier.predict(TEXTS).tolist()} <= {*classes}

@@ -32,8 +32,8 @@ def keras_bert(tmp_path_factory):
     (folder / "text.txt").write_text("\n\n".join(documents) + "\n")
     (folder / "config.json").write_text(json.dumps(ARCHITECTURE))
     lines = [f"{s}\t{'money' if 'money' in s or 'loan' in s else 'water'}\n" for s in sentences]
-    (folder / "train.tsv").write_text("".join(lines[:80]))
-    (folder / "dev.tsv").write_text("".join(lines[80:]))
+    (folder / "train.tsv").write_text("".join(["text\tlabel\n", *lines[:80]]))
+    (folder / "dev.tsv").write_text("".join(["text\tlabel\n", *lines[80:]]))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield lambda line: main(line.split())

@@ -27,9 +27,16 @@ class Naming:
         return _Formatter(spelled).format(self._template, *self._values)
 
 
+class _Argument(Naming):
+    """The `Naming` of one argument, with any value."""
+
+    def worded(self, spelled):
+        return spelled(self._template, *(self._values or (None,)))
+
+
 def argument(name, value=None):
-    """The `Naming` of an argument whose name is a variable."""
-    return Naming(f"{{{name}}}" if value is None else f"{{{name}={value}}}")
+    """The `Naming` of an argument whose name, or value, is a variable."""
+    return _Argument(name) if value is None else _Argument(name, value)
 
 
 def arguments(names, between=", "):

@@ -87,18 +87,21 @@ class NotJson(ValueError):
         self.line = line
 
 
-def parse_json(text, *, parse_constant=None):
+def parse_json(text, *, parse_constant=None, object_pairs_hook=None):
     """The value of a JSON text (str, or bytes in UTF-8).
 
     `parse_constant` is a function of "NaN", "Infinity" and "-Infinity", which are not JSON; without
-    it they are floats.
+    it they are floats. `object_pairs_hook` makes an object of its keys and values, and may raise
+    NotJson.
 
     Raises:
         NotJson: the text is not JSON, or Python cannot read it: nested too deep for its stack, or a
             number of more than 4,300 digits.
     """
     try:
-        return json.loads(text, parse_constant=parse_constant)
+        return json.loads(text, parse_constant=parse_constant, object_pairs_hook=object_pairs_hook)
+    except NotJson:
+        raise
     except json.JSONDecodeError as error:
         raise NotJson(error.msg, line=error.lineno) from None
     except UnicodeDecodeError as error:

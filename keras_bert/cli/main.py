@@ -285,7 +285,9 @@ class _MainParser(_Parser):
 
 
 def _owner(flag):
-    """A hint where the flag is that of another task."""
+    """A hint if the flag is that of another task, or `--no-…` of a flag that takes yes or no."""
+    if flag == "--no-header":
+        return " Write it as --header no."
     name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
     task_types = [
         task_type

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import logits_layer
-from keras_bert.readers.labels import is_missing, one_label
+from keras_bert.readers.labels import is_missing, named_labels, one_label
 from keras_bert.readers.sources import plain
 
 
@@ -18,12 +18,9 @@ def check_labels(labels, *, least):
     """
     if isinstance(labels, str):  # whose characters would be the labels
         raise ValueError(f"`labels` must be a list of names. Received: {labels!r}.")
-    labels = tuple(map(plain, labels))
-    labels = tuple(
-        label if isinstance(label, str) else one_label(label)
-        for label in labels
-        if not is_missing(label, na=False)
-    )
+    labels = [label for label in map(plain, labels) if not is_missing(label, na=False)]
+    names = named_labels([one_label(label) for label in labels if not isinstance(label, str)])
+    labels = tuple(label if isinstance(label, str) else names[one_label(label)] for label in labels)
     if len(labels) < least or len(set(labels)) < len(labels):
         count = {1: "one", 2: "two"}[least]
         raise ValueError(f"`labels` must be {count} or more different ones. Received: {labels}.")

@@ -15,7 +15,7 @@ def column_setting(content, *, common=True):
         None,
         help=f"the column (its name, or its number from 1) or key of the {content}",
         unit="NAME|NUMBER",
-        default_help="that of training, else by the usual names, else the only possible one",
+        default_help="that of training, else by the usual names, else the only one that is left",
         reads=True,
         common=common,
     )
@@ -28,7 +28,7 @@ def fields_setting(example):
         help="the column (its name, or its number from 1), key or tfds feature of each part: "
         f"{example}",
         unit="NAME=COLUMN,…",
-        default_help="those of training, else by the usual names, else the only possible ones",
+        default_help="those of training, else by the usual names, else the only one that is left",
         reads=True,
         common=True,
     )

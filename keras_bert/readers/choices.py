@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from keras_bert.base.errors import Naming
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import listed, quoted
-from keras_bert.readers.columns import given_or_remembered, parse_fields
-from keras_bert.readers.examples import Example, ExampleSource, Missing
-from keras_bert.readers.labels import is_missing, label_or_none, list_of
+from keras_bert.readers.columns import BETWEEN, JOINED, given_or_remembered, parse_fields
+from keras_bert.readers.examples import Example, ExampleSource, Missing, shown_parts
+from keras_bert.readers.labels import is_missing, label_or_none, list_of, named_labels
 from keras_bert.readers.sources import is_text
 from keras_bert.readers.tables import open_table
 
@@ -15,7 +15,8 @@ _LISTS = ("choices", "endings", "options", "answers")
 _NUMBERED = ("ending", "choice", "option", "answer")  # ending0 or ending1, and so on
 _LABELS = ("label", "answer", "gold")
 # SWAG: the beginning of the second sentence, which every ending continues.
-_BEGINNING = "sent2"
+_MANY = 10  # examples, of which the first choice should be right somewhere
+_SWAG, _BEGINNING = "sent1", "sent2"
 
 
 @dataclass(slots=True)
@@ -41,7 +42,8 @@ class ChoiceSource(ExampleSource):
 
     Args:
         data, need_labels, common: see `ExampleSource`.
-        fields: `context=question,choices=option_a|option_b,label=answer`; None is by the names.
+        fields: `context=question,choices=option_a|option_b,label=answer`; None is by the names. A
+            context of several columns, joined by spaces, is `context=premise+question`.
         header: False where the first line of a table is not a header; None is by the rule of
             `keras_bert.readers.tables`.
         keep_na: cells such as NA are contexts and choices; otherwise they are missing.
@@ -50,6 +52,7 @@ class ChoiceSource(ExampleSource):
     def __init__(self, data, *, fields=None, header=None, keep_na=False, **common):
         self._given = parse_fields(fields, parts=("context", "choices", "label"))
         self._header, self._keeps_na = header, keep_na
+        self._begin, self._is_never_0 = None, False
         super().__init__(data, of_files={"header": header, "fields": fields}, **common)
 
     def _open(self, data):
@@ -71,27 +74,51 @@ class ChoiceSource(ExampleSource):
         else:
             self._choose_columns(given_or_remembered(self._given, self._schema, table.names))
             label = f'label in "{self._label}"' if self._label else "no labels"
-            begin = f' after "{self._context[1]}"' if len(self._context) > 1 else ""
+            begin = f' after "{self._begin}"' if self._begin else ""
+            context = " + ".join(map(table.describe, self._context))
             self.how = (
-                f'{table.format}, context in "{self._context[0]}", choices in '
-                f"{quoted(self._choices)}{begin}, {label}"
+                f"{table.format}, context in {context}, choices in {quoted(self._choices)}{begin}, "
+                f"{label}"
             )
-        return self._each(table, self._example)
+        return self._numbered(self._each(table, self._example))
+
+    def first_examples(self, examples):
+        (example,) = examples
+        parts = {"context": example.context, "choices": " | ".join(example.choices)}
+        if example.label is not None:
+            parts["answer"] = example.choices[example.label]
+        return f"First example: {shown_parts(parts)}."
 
     def _choose_columns(self, chosen):
-        """Sets the columns of the context (and of the choices' beginning), choices and label."""
+        """Sets the columns of the context, of the choices' beginning, of choices and label."""
         names = self._records.names
         usual = {
-            "context": _usual_context(names),
+            "context": [name for name in names if name in _CONTEXTS],
             "choices": _usual_choices(names),
             "label": [name for name in _LABELS if name in names][:1],
         }
-        parts = usual | {
-            part: [self._records.column(name) or name for name in columns]
-            for part, columns in chosen.items()
-        }
-        self._context, self._choices = parts["context"], parts["choices"]
+        usual["beginning"] = [_BEGINNING] if _BEGINNING in names else []
+        parts = usual | {part: [*map(self._existing, some)] for part, some in chosen.items()}
+        context = parts["context"]
+        if "context" in chosen:
+            context = [name for some in context for name in some.split(JOINED)]
+            context = [self._existing(name.strip()) for name in context]
+        elif len(context) > 1:
+            raise InputError.naming(
+                "{}: the context could be in {}. Give one, or several that are joined, such as {}.",
+                self._records.name,
+                quoted(context),
+                argument("fields", f'"context={JOINED.join(context)}"'),
+            )
+        # The beginning is of SWAG's context alone, and the second one of older folders.
+        begins = parts["beginning"] if context[:1] == [_SWAG] else []
+        self._context = [name for name in context if name not in begins]
+        self._choices, self._begin = parts["choices"], next(iter(begins), None)
         self._label = next(iter(parts["label"]), None)
+        # Numbers from 1 in usual names leave open whether the answers count so, too.
+        self._are_from_one = "choices" not in chosen and self._choices[:1] != self._choices[-1:]
+        self._are_from_one &= bool(self._choices) and self._choices[0].endswith("1")
+        parts |= {"context": self._context, "beginning": begins}
         needed = ("context", "choices", *(["label"] if self._need_labels else ()))
         missing = [part for part in needed if not parts[part]]
         unknown = [name for columns in parts.values() for name in columns if name not in names]
@@ -107,6 +134,32 @@ class ChoiceSource(ExampleSource):
             )
         self.schema = {part: columns for part, columns in parts.items() if columns}
 
+    def _existing(self, name):
+        return self._records.column(name) or name
+
+    def _numbered(self, examples):
+        """The examples; InputError if the answers could count from 1."""
+        if not self._need_labels or self.kind == "given":
+            yield from examples
+            return
+        examples = [*examples]
+        is_never_0 = bool(examples) and all(example.label for example in examples)
+        self._is_never_0 = is_never_0 and len(examples) >= _MANY
+        if is_never_0 and self._are_from_one:
+            raise InputError.naming(
+                '{}: "{}" is never 0, and the choices are {}, so that 1 could be the first or the '
+                "second of them. Write the numbers from 0; if they are so, name the choices as {}.",
+                self.name,
+                self._label,
+                quoted(self._choices),
+                argument("fields", f'"choices={BETWEEN.join(self._choices)}"'),
+            )
+        yield from examples
+
+    def _more_notes(self):
+        if self._is_never_0:
+            yield "no answer is 0, the number of the first choice. Do they count from 1?"
+
     def _example(self, line, record):
         label = record.get(self._label) if self._label else None
         for part, value in (("context", record.get(self._context[0])), ("label", label)):
@@ -114,7 +167,7 @@ class ChoiceSource(ExampleSource):
             if is_needed and is_missing(value, na=self._na):
                 place = self._context[0] if part == "context" else self._label
                 raise Missing(f"a {part}", place=f'"{place}"')
-        context = self._text(line, record, self._context[0])
+        context = " ".join(self._text(line, record, name) for name in self._context)
         choices = self._choice_texts(line, record)
         if len(choices) < 2:
             raise self.error(line, "an example needs two or more choices.")
@@ -137,8 +190,8 @@ class ChoiceSource(ExampleSource):
             # Of examples with fewer choices.
             while choices and is_missing(choices[-1], na=self._na):
                 choices.pop()
-        if len(self._context) > 1:
-            begin = self._text(line, record, self._context[1])
+        if self._begin:
+            begin = self._text(line, record, self._begin)
             choices = [f"{begin} {choice}".strip() for choice in choices]
         return choices
 
@@ -147,6 +200,7 @@ class ChoiceSource(ExampleSource):
         if label in (None, "") and not self._need_labels:
             return None
         number = None if isinstance(label, bool) else label_or_none(label)
+        number = number if number is None else named_labels([number])[number]
         if number is None or not number.isdecimal():
             shown = "no label" if label in (None, "") else f"the label {label!r}"
             raise self.error(
@@ -167,12 +221,6 @@ def _as_record(item):
         )
     context, choices, label = (*item, None)[:3]
     return {"context": context, "choices": choices, "label": label}
-
-
-def _usual_context(names):
-    """The column of the context, and that of the choices' common beginning where there is one."""
-    context = [name for name in _CONTEXTS if name in names][:1]
-    return [*context, _BEGINNING] if context == ["sent1"] and _BEGINNING in names else context
 
 
 def _usual_choices(names):

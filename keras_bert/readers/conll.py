@@ -1,8 +1,9 @@
 """CoNLL and CoNLL-U: one word per line, in columns; sentences are separated by empty lines.
 
 Columns of CoNLL are separated by tabs or spaces. A line of white space alone is empty, too;
-`-DOCSTART-` in any column begins a document, and a line that begins a sentence with a bare "#" and
-does not have the file's columns is a comment.
+`-DOCSTART-` in any column, or a line `#begin document`, begins a document, and a line that begins a
+sentence with a bare "#" and does not have the file's columns is a comment. The first line is a
+header if it names a column of words and one of tags.
 
 CoNLL-U has ten columns (universaldependencies.org/format). Its words are the syntactic ones: the
 line of a multi-word token ("1-2") only names what the next lines hold, and that of an empty node
@@ -12,14 +13,22 @@ line of a multi-word token ("1-2") only names what the next lines hold, and that
 import re
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, quoted
-from keras_bert.readers.tables import Table
+from keras_bert.readers.columns import usual_columns
+from keras_bert.readers.labels import is_number
+from keras_bert.readers.schemes import BRACKETS, canonical_names
+from keras_bert.readers.table import Table
 
 _DOCUMENT = "-DOCSTART-"
-# B-PER, I-NP, S-LOC, … or O: what tags of chunks look like, in any of their schemes.
-_CHUNK_TAG = re.compile(r"O|[BIOESLUMW]-.+|[BIES]")
+_BEGIN_OF_2012, _END_OF_2012 = "#begin document", "#end document"
+# The usual names of columns of words and of tags, in lower case.
+WORD_NAMES = ("word", "words", "token", "tokens", "form")
+_TAG, _POS = ("tag", "tags"), ("pos", "pos_tag", "pos_tags", "upos")
+TAG_NAMES = (*_TAG, "label", "labels", "ner", "ner_tag", "ner_tags", "chunk", "chunk_tags", *_POS)
+_NO_TAG = ({"_"}, {"-"}, {"*"})  # columns that hold nothing
 
 CONLLU_COLUMNS = (
     *("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC"),
@@ -30,6 +39,14 @@ _CONLLU_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
 # What a line is that has no words: the end of a sentence, or the beginning of a document.
 END, DOCUMENT = [], ["-DOCSTART-"]
 _ROWS_AT_ONCE = 4096
+
+
+def tag_columns(names):
+    """The names that are usual for tags, in order; without parts of speech beside a "tag"."""
+    matches = [name for name in names if name.strip().casefold() in TAG_NAMES]
+    if any(name.strip().casefold() in _TAG for name in matches):
+        matches = [name for name in matches if name.strip().casefold() not in _POS]
+    return matches
 
 
 def grouped(lines, cells_of):
@@ -73,13 +90,14 @@ class ConllColumns:
     tag: int | None  # None in a file without tags
     width: int  # how many columns there are
     tabs: bool  # single tabs separate them, or else any run of spaces and tabs
-    has_predictions: bool = False  # in the last column, as in the input of conlleval
+    header: int | None  # the line that names the columns
+    has_brackets: bool  # the tags are (ORG*, *, *)
 
     def describe(self):
         split = "tabs" if self.tabs else "spaces"
+        header = "" if self.header is None else " and a header line"
         tag = "no tags" if self.tag is None else f"tag in column {self.tag + 1}"
-        more = f" (not the predictions in column {self.width})" if self.has_predictions else ""
-        return f"CoNLL with {split}, word in column {self.word + 1}, {tag}{more}"
+        return f"CoNLL with {split}{header}, word in column {self.word + 1}, {tag}"
 
     @property
     def schema(self):
@@ -118,56 +136,96 @@ def has_conll_tags(lines, *, labels):
 
 
 def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_labels):
-    """The `ConllColumns` of a file, from all its lines where the user has not given them.
+    """The `ConllColumns` of a file, from all its lines if the user has not given them.
 
-    Tags are in the column of the data that the model was trained on; else in the column with tags
-    of chunks or with a model's `labels`, in the last of several, and else in the last column of few
-    values. Where the last two columns have the same kinds of tags, the last one has predictions, as
-    in the input of conlleval. Words are in the column with most values.
+    Tags are in the column of the data that the model was trained on; else in that which a header
+    names; else in the only column with tags of chunks, or with a model's `labels`; else in the only
+    one that is left over besides the words, numbers and empty columns. Words are in the column with
+    most values.
+
+    Raises InputError if tags could be in several columns.
     """
-    first, columns, tabs = _columns(file, tabs=False) or _columns(file, tabs=True)
-    if first is None:
+    lines = _columns(file, tabs=False) or _columns(file, tabs=True)
+    columns = lines.columns
+    if lines.first is None:
         raise InputError(f"{source.name} has no words. CoNLL has one word per line.")
     width = len(columns)
-    numbers = [*map(str, range(1, width + 1))]
+    names = lines.names or [*map(str, range(1, width + 1))]
     word, tag = (
-        None if column is None else column_index(source, column, numbers, has_names=False)
+        None if column is None else column_index(source, column, names, has_names=bool(lines.names))
         for column in (word, tag)
     )
     if word is None and tag is None:
         word, tag = _remembered(columns, remembered, labels)
-    has_predictions = False
-    if tag is None:
-        tag, has_predictions = _tag_column(
-            columns, source, taken=word, labels=labels, need_labels=need_labels
-        )
+    possible = []
+    if lines.names and word is None:
+        word = names.index(usual_columns(names, (WORD_NAMES,))[0])
+    if tag is None and lines.names:
+        possible = [names.index(name) for name in tag_columns(names)]
+    elif tag is None:
+        possible = _tag_columns(columns, taken=word, labels=labels, need_labels=need_labels)
+    if len(possible) > 1 and need_labels:
+        raise _question(source, possible, columns)
+    if len(possible) == 1:
+        (tag,) = possible
     if word is None:
         word = _word_column(columns, taken=tag)
     if word is None or (need_labels and tag is None):
         raise InputError(
-            f"Could not read {source.name} as tagged words: line {first} has one column. Expected "
-            'a word and its tag per line, separated by a tab or spaces, or JSON Lines with "words" '
-            'and "tags".'
+            f"Could not read {source.name} as tagged words: line {lines.first} has "
+            f"{'one column' if width == 1 else 'no column of tags'}. Expected a word and its tag "
+            'per line, separated by a tab or spaces, or JSON Lines with "words" and "tags".'
         )
     if word == tag:
         raise InputError(f"{source.name}: word and tag cannot be the same column.")
-    _reject_texts(columns[word], file, source, word=word, tabs=tabs)
-    return ConllColumns(word=word, tag=tag, width=width, tabs=tabs, has_predictions=has_predictions)
+    _reject_texts(columns[word], file, source, word=word, tabs=lines.tabs)
+    return ConllColumns(
+        word=word,
+        tag=tag,
+        width=width,
+        tabs=lines.tabs,
+        header=lines.header,
+        has_brackets=tag is not None and _are_brackets(columns[tag]),
+    )
+
+
+def _question(source, possible, columns):
+    """The InputError for tags that could be in several columns."""
+    shown = " or in ".join(
+        f"column {number + 1} ({quoted(sorted(columns[number]), most=3)})" for number in possible
+    )
+    return InputError.naming(
+        "{}: the tag could be in {}. Give the right one, such as {}.",
+        source.name,
+        shown,
+        argument("tag_column", possible[-1] + 1),
+    )
+
+
+class _Lines(NamedTuple):
+    """The columns of a file: how often each value comes in each of them."""
+
+    first: int | None  # the first line with words
+    columns: list
+    tabs: bool
+    header: int | None  # the line of the header
+    names: list  # in the header; empty without one
 
 
 def _columns(file, *, tabs):
-    """-> (the first line with words, how often each value of each column comes, `tabs`).
-
-    None where a tab is found in a file of spaces.
-    """
-    first, columns, rows = None, [], []
+    """The `_Lines` of a file; None if a tab is found in a file of spaces."""
+    first, columns, rows, header, names = None, [], [], None, []
     for number, line in file.lines(keep=True):
-        if not tabs and "\t" in line and "\t" in line.strip():
+        if not tabs and "\t" in line.strip() and not line.startswith("#"):
             return None
         cells = _cells(line, tabs=tabs)
-        if not cells or (_DOCUMENT in line and _begins_document(cells)):
+        is_word = cells and not line.startswith(_END_OF_2012)
+        if not is_word or _begins_document(line, cells) or _has_tab(line, tabs=tabs):
             continue
         if first is None and not _is_comment(cells):
+            if header is None and usual_columns(cells, (WORD_NAMES,)) and tag_columns(cells):
+                header, names = number, cells
+                continue
             first, columns = number, [Counter() for _ in cells]
         if len(cells) == len(columns):  # another number is an error when it is reached
             rows.append(cells)
@@ -175,7 +233,7 @@ def _columns(file, *, tabs):
             _count(columns, rows)
             rows = []
     _count(columns, rows)
-    return first, columns, tabs
+    return _Lines(first, columns, tabs, header, names)
 
 
 def _count(columns, rows):
@@ -217,10 +275,12 @@ def conll_sentences(lines, source, columns):
 
     def cells_of(number, line, is_first):
         cells = _cells(line, tabs=tabs)
-        if not cells:
+        if not cells or line.startswith(_END_OF_2012):
             return END
-        if _DOCUMENT in line and _begins_document(cells):
+        if _begins_document(line, cells):
             return DOCUMENT
+        if number == columns.header or (is_first and _has_tab(line, tabs=tabs)):
+            return None
         if len(cells) != width:
             if is_first and _is_comment(cells):
                 return None
@@ -236,7 +296,7 @@ def conll_sentences(lines, source, columns):
 
 
 def _cells(line, *, tabs):
-    """The columns of a line; [] where it is empty."""
+    """The columns of a line; [] if it is empty."""
     if tabs:
         return [cell.strip(" ") for cell in line.split("\t")] if line.strip(" \t") else []
     # Not at what Unicode calls white space: a word may hold it.
@@ -244,53 +304,47 @@ def _cells(line, *, tabs):
     return [cell for cell in cells if cell] if "" in cells else cells
 
 
-def _begins_document(cells):
+def _begins_document(line, cells):
     # In whichever column the words are; some files name the document behind it.
-    return any(cell.partition(" ")[0] == _DOCUMENT for cell in cells)
+    if line.startswith(_BEGIN_OF_2012):
+        return True
+    return _DOCUMENT in line and any(cell.partition(" ")[0] == _DOCUMENT for cell in cells)
 
 
 def _is_comment(cells):
     return cells[0] == "#" or cells[0].startswith("# ")
 
 
-def _tag_column(columns, source, *, taken, labels, need_labels):
-    """-> (the number of the column with tags or None, whether the last one has predictions)."""
+def _has_tab(line, *, tabs):
+    """Whether a line of a file of spaces is a comment with a tab, as those of MultiCoNER."""
+    return not tabs and line.startswith("#") and "\t" in line.strip()
+
+
+def _tag_columns(columns, *, taken, labels, need_labels):
+    """The numbers of the columns that could have tags."""
     others = [number for number in range(len(columns)) if number != taken]
     tags = [number for number in others if _is_tags(columns[number], labels)]
-    last = len(columns) - 1
-    if tags and last - 1 in tags and last in others:
-        before, kinds = _kinds(columns[last - 1]), _kinds(columns[last])
-        is_known = labels is not None and last in tags
-        if is_known or (labels is None and last in tags and kinds <= before):
-            return last - 1, True
-        if labels is None and {*columns[last]} == {"O"}:
-            raise InputError.naming(
-                "{}: the tag could be in column {}, or in column {}, which has O for all words. "
-                "Give the right one as {tag_column}.",
-                source.name,
-                last,
-                last + 1,
-            )
-    if tags:
-        return tags[-1], False
-    if labels is not None and not need_labels:
-        return None, False  # other columns than those that the model was trained on
-    # A tag is repeated; the words are those with the most values.
+    if tags or (labels is not None and not need_labels):
+        return tags  # none: other columns than those that the model was trained on
     words = taken if taken is not None else _word_column(columns, taken=None)
-    rest = [number for number in others if number != words]
-    few = [number for number in rest if 2 * len(columns[number]) <= columns[number].total()]
-    return (few or rest or [None])[-1], False
-
-
-def _kinds(counts):
-    return {tag[2:] for tag in counts if tag != "O"}
+    return [
+        number
+        for number in others
+        if number != words
+        and {*columns[number]} not in _NO_TAG
+        and not all(map(is_number, columns[number]))
+    ]
 
 
 def _is_tags(counts, labels):
     """Whether the values of a column are tags of chunks, or mostly those that a model knows."""
     if labels is not None:
         return 2 * sum(n for tag, n in counts.items() if tag in labels) > counts.total()
-    return all(map(_CHUNK_TAG.fullmatch, counts)) and any(tag != "O" for tag in counts)
+    return canonical_names(counts) is not None or _are_brackets(counts)
+
+
+def _are_brackets(counts):
+    return any(cell.startswith("(") for cell in counts) and all(map(BRACKETS.fullmatch, counts))
 
 
 def _word_column(columns, *, taken):

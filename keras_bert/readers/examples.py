@@ -4,16 +4,24 @@ import hashlib
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from keras_bert.base.errors import InputError, InputWarning, Naming, argument
-from keras_bert.base.formatting import counted, listed, percent
+from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.readers import COUNT, ERROR, SKIP
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.sources import TextFile, is_text
+from keras_bert.readers.table import Table
 from keras_bert.readers.tables import open_objects
 
+# Columns of Prodigy and Argilla, the words in them, and those by which they are known.
+_VERDICTS = {
+    "answer": ({"accept", "reject", "ignore"}, {"accept", "reject"}),
+    "status": ({"submitted", "discarded", "pending", "draft"}, {"submitted", "discarded"}),
+}
+_ACCEPTED = ("accept", "submitted")
+_SAMPLED = 1000
 HELD_BACK = 10  # one example in so many
 _MOST_LINES = 5  # that a note lists
 
@@ -45,7 +53,7 @@ class ExampleSource:
 
     Attributes: `name`, `kind` (see `Table`), `description`, one line for the user on how the data
     are read, `schema`, the columns as a model folder stores them (None where there are none),
-    `is_chosen_by_content` (a column was chosen by what it holds, and not by its name), and
+    `is_left_over` (a column was chosen because no other is left, and not by its name), and
     `at_end`, a function that is called after the last example.
 
     A subclass says how messages call an item of a sequence (ITEM), a row (ROW) and what objects
@@ -55,10 +63,11 @@ class ExampleSource:
     """
 
     ITEM, ROW, UNIT, ITEMS = "text", "row", "", ""
+    SHOWN = 1  # how many examples `first_examples` gets
     STRINGS, WORDS, COMMENT = False, False, None
     how = ""  # a sequence has no description
     schema = None
-    is_chosen_by_content = False
+    is_left_over = False
     at_end = None
     # Whether examples of a file have the `row` of a table that they were made of.
     keeps_rows = False
@@ -85,7 +94,7 @@ class ExampleSource:
                     "{} is for files; {} have no columns.", argument(name), self.name
                 )
         examples = self._examples_of(self._records)
-        self._examples = list(examples) if self.kind in ("given", "table") else examples
+        self._examples = [*examples] if self.kind in ("given", "table") else iter(examples)
 
     def _open(self, data):
         return open_objects(data, item=self.ITEM, as_record=self._as_record, comment=self.COMMENT)
@@ -118,6 +127,20 @@ class ExampleSource:
     def description(self):
         return "" if self.kind == "given" else f"{self.name}: {self.how}"
 
+    def shown(self):
+        """A line for the user on the first examples, as they were read; "" for plain lines."""
+        count = self.SHOWN if self._need_labels else 1
+        keeps_rows, self.keeps_rows = self.keeps_rows, True
+        first = [*islice(self._examples, count)]
+        self.keeps_rows = keeps_rows
+        if not isinstance(self._examples, list):
+            self._examples = chain(first, self._examples)
+        return self.first_examples(first) if first else ""
+
+    def first_examples(self, examples):
+        """The parts of the first examples, in words; "" for what has no parts to mix up."""
+        return ""
+
     @property
     def location(self):
         """What the `line` of an example counts: "line", "row", "item" or "record"."""
@@ -139,10 +162,29 @@ class ExampleSource:
     def _more_notes(self):
         return ()
 
+    def _verdict_column(self, rows):
+        """The column in which an annotation tool says whether a row is accepted, or None.
+
+        All of the first rows have words of the tool there, and it is no part of an example.
+        """
+        if not isinstance(rows, Table):
+            return None
+        used = {name for names in (self.schema or {}).values() for name in names}
+        for name, (words, known_by) in _VERDICTS.items():
+            if name in rows.names and name not in used:
+                values = {str(row.get(name)) for row in rows.sample(_SAMPLED)}
+                if values <= words and values & known_by:
+                    return name
+        return None
+
     def _each(self, rows, read):
         """Yields `read(line, row)` of the rows that lack nothing, and counts the others."""
+        verdict = self._verdict_column(rows) if self._need_labels else None
         for line, row in rows:
             try:
+                if verdict is not None and row.get(verdict) not in _ACCEPTED:
+                    word = row.get(verdict) or "nothing"
+                    raise Missing(f'an accepted "{verdict}"', why=f' ("{word}")')
                 example = read(line, row)
             except Missing as missing:
                 if self._missing == ERROR:
@@ -219,15 +261,22 @@ class Example:
 
 
 def not_reported(line):
-    """The `report` of a caller that wants no lines: choices by content are warnings then."""
+    """The `report` of a caller that wants no lines: unnamed columns are warnings then."""
 
 
 def report_source(source, report):
-    """Reports how a source is read; without a report, warns where a column's content decided."""
+    """Reports how a source is read and its first example; else warns of a column left over."""
     if report not in (None, not_reported) and source.description:
         report(source.description)
-    elif report in (None, not_reported) and getattr(source, "is_chosen_by_content", False):
+        if shown := source.shown():
+            report(shown)
+    elif report in (None, not_reported) and getattr(source, "is_left_over", False):
         warnings.warn(source.description, InputWarning, stacklevel=3)
+
+
+def shown_parts(parts):
+    """{name of a part: its text} in one line: `text: "Win a prize", label: "spam"`."""
+    return ", ".join(f"{name}: {quoted([' '.join(part.split())])}" for name, part in parts.items())
 
 
 def report_notes(source, report):

@@ -15,7 +15,7 @@ from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import new_file, write_text
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.base.ownership import check_output_file
-from keras_bert.readers.tables import Table
+from keras_bert.readers.table import Table
 
 _ENTAILMENT = ("entailment", "not_entailment")
 _THREE_WAY = ("entailment", "neutral", "contradiction")
@@ -269,7 +269,7 @@ def glue_columns(table: Table, task: GlueTask, *, labelled: bool) -> tuple[tuple
             return ((table.names[text],),), (table.names[label],)
     for name in (*task.texts, *((task.label,) if labelled else ())):
         if name not in table.names:
-            names = table.names if table.has_names else next(iter(table.survey()))[1].values()
+            names = table.names if table.has_names else table.sample(1)[0].values()
             raise table.error(
                 1,
                 f'no column "{name}", which a file of GLUE\'s {task.name} has; its columns are '

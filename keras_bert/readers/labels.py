@@ -11,9 +11,9 @@ import math
 import numbers
 import re
 
-from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.files import NotJson
 from keras_bert.base.formatting import listed, quoted
-from keras_bert.readers.sources import is_text
+from keras_bert.readers.sources import is_text, parsed_json
 
 # The cells of a CSV that pandas reads as missing, besides empty ones.
 NA = frozenset(
@@ -24,12 +24,13 @@ BETWEEN_LABELS = "|"
 QUOTES = "\"'"
 LISTS = (list, tuple, set, frozenset, dict)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_MOST_DIGITS = 300
-_TRUTH = {
-    **dict.fromkeys(("true", "True", "TRUE"), "True"),
-    **dict.fromkeys(("false", "False", "FALSE"), "False"),
-}
+# A number as one writes it: without leading zeros, an exponent, or zeros at its end but ".0".
+_PLAIN = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0|(\.[0-9]*[1-9]))?")
+DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d\d?:\d\d.*"
+)
+_DECIMAL_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
+_TRUTH = {"true": "True", "false": "False"}
 _BITS = {"0": 0, "1": 1, "False": 0, "True": 1}
 # Python joins strings that only a space is between, as numpy prints them.
 _WITHOUT_COMMA = re.compile(r"""(['"])\s+['"]""")
@@ -39,7 +40,7 @@ def is_missing(value, *, na):
     """Whether there is no text or label; `na` says that a cell such as NA has none."""
     if isinstance(value, str):
         return (na and value in NA) or not value or value.isspace()
-    return value is None
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def parsed_number(text):
@@ -56,33 +57,89 @@ def is_number(value):
 
 
 def one_label(value):
-    """The string by which a model knows a label; None for an empty one.
+    """The label as it is written, a string; None for a missing one.
 
-    Whole numbers (1, 1.0, 01) and truth values (true, True, TRUE) are written as Python prints
-    them, so that a label is the same in a file and as a value of Python, numpy or pandas.
+    Truth values (true, True, TRUE) are written as Python prints them. What a number is called
+    depends on the other labels: see `named_labels`.
+
+    Raises ValueError for a list, a dictionary, Infinity, and what is neither text nor number.
     """
     if isinstance(value, str):
         return _label_of_text(value)
-    if value is None or isinstance(value, numbers.Real):
-        return None if value is None else _label_of_text(str(value))
+    if is_missing(value, na=False):
+        return None
+    if isinstance(value, numbers.Real):
+        if not isinstance(value, int) and math.isinf(value):
+            raise ValueError(f"{value!r} is not a label. Expected a word or a whole number.")
+        return _label_of_text(str(value))
     if isinstance(value, LISTS):
-        raise ValueError(
-            f"{value!r} is a {type(value).__name__}, and not a label (`multi_label=True` "
-            "or --multi-label reads several labels)."
-        )
+        raise _list_as_label(value, value)
+    if isinstance(value, bytes):
+        raise ValueError(f"{value!r} are bytes that are not UTF-8.")
     raise ValueError(f"{value!r} is neither a text nor a number.")
 
 
 @functools.lru_cache(maxsize=4096)
 def _label_of_text(text):
-    text = text.strip()
-    if not is_text(text):
+    label = text.strip()
+    if not is_text(label):
         raise ValueError("A label contains a NUL or half a surrogate pair.")
-    if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
-        return _TRUTH.get(text, text or None)
-    number = int(text) if _WHOLE.fullmatch(text) else float(text)
-    is_whole = math.isfinite(number) and number == int(number)
-    return str(int(number)) if is_whole else repr(number)
+    parts = label
+    with contextlib.suppress(ValueError):  # "[other]" is a word
+        parts = list_of(label)
+    if not isinstance(parts, str):
+        raise _list_as_label(text, parts)
+    return _TRUTH.get(label.casefold(), label or None)
+
+
+def _list_as_label(value, parts):
+    """The ValueError for a list in place of one label."""
+    if are_fractions(parts.values() if isinstance(parts, dict) else parts):
+        return ValueError(
+            f"{value!r} could be probabilities or scores of several labels, which are not read as "
+            "labels. Give the most probable label alone."
+        )
+    return ValueError(
+        f"{value!r} is a {type(parts).__name__}, and not a label (`multi_label=True` or "
+        "--multi-label reads several labels)."
+    )
+
+
+def are_fractions(parts):
+    """Whether there are numbers among some values, and one of them is not whole."""
+    return any(isinstance(part, float) and part != int(part) for part in parts)
+
+
+def named_labels(labels, of_model=()):
+    """{a label as it is written: its name} of all labels of a column.
+
+    If all are plain numbers, `1.0` is called `1`, as a table has the whole numbers of a column with
+    gaps; 007, 1.10 and 1e5 are not plain. A label that the model has is called as the model does.
+    Any other is called as it is written.
+    """
+    ours = {_usual_name(name): name for name in of_model} | {name: name for name in of_model}
+    of_numbers = are_plain_numbers(labels)
+    names = {label: _usual_name(label) if of_numbers else label for label in labels}
+    return {x: ours.get(x, ours.get(_usual_name(x), name)) for x, name in names.items()}
+
+
+def are_plain_numbers(labels):
+    """Whether all labels are plain numbers; see `named_labels`."""
+    return all(map(_PLAIN.fullmatch, labels))
+
+
+def fraction_among(labels):
+    """The first label that is not a whole number if all are plain numbers, else None."""
+    if not are_plain_numbers(labels):
+        return None
+    return next((label for label in labels if _PLAIN.fullmatch(label)[2]), None)
+
+
+def _usual_name(label):
+    number = _PLAIN.fullmatch(label)
+    if number is not None:
+        return number[1] + (number[2] or "")
+    return _TRUTH.get(label.casefold(), label)
 
 
 def label_or_none(value, form=one_label):
@@ -105,6 +162,8 @@ def several_labels(value, names=None, *, separator=BETWEEN_LABELS):
     if isinstance(parts, str):
         parts = [part for part in parts.split(separator) if part.strip()]
     elif isinstance(parts, dict):
+        if are_fractions(parts.values()):
+            raise _list_as_label(value, parts)
         if None in (bits := [*map(bit, parts.values())]):
             raise ValueError(f"{value!r} should have 0 or 1 for each label.")
         parts = [name for name, is_on in zip(parts, bits, strict=True) if is_on]
@@ -114,6 +173,8 @@ def several_labels(value, names=None, *, separator=BETWEEN_LABELS):
         parts = sorted(parts, key=str)
     elif names is not None and is_vector(parts) and len(names) == len(parts):
         parts = [name for name, is_on in zip(names, parts, strict=True) if is_on]
+    if isinstance(list_of(value), LISTS) and are_fractions(parts):
+        raise _list_as_label(value, parts)
     labels = [None if isinstance(part, LISTS) else one_label(part) for part in parts]
     if None in labels:
         raise ValueError(f"{value!r} should be a list of labels.")
@@ -128,30 +189,35 @@ def is_vector(parts):
 
 def bit(value):
     """0 or 1, of a number, a truth value or a cell; None for any other value."""
-    return _BITS.get(label_or_none(value))
+    label = label_or_none(value)
+    return None if label is None else _BITS.get(_usual_name(label))
 
 
 def list_of(value):
     """The list, or dictionary, that is written into a cell as JSON or Python; others as they are.
 
-    Raises ValueError where a cell begins as a list and cannot be parsed as one.
+    A dictionary of "choices" alone, as Label Studio writes it, is their list.
+
+    Raises ValueError if a cell begins as a list and cannot be parsed as one.
     """
+    if isinstance(value, dict) and [*value] == ["choices"]:
+        return value["choices"]
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "(", "{"):
         return value
     parts = None
     try:
-        parts = parse_json(value)
+        parts = parsed_json(value)
     except NotJson:
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             parts = None if _WITHOUT_COMMA.search(value) else ast.literal_eval(value.strip())
     if not isinstance(parts, LISTS):
         raise ValueError(f"{value!r} should be a list, as JSON or Python writes it.")
-    return parts
+    return list_of(parts)
 
 
 def score(value):
     """The number; an empty cell has no score, which is not zero."""
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if is_missing(value, na=False):
         return None
     number = math.nan
     if isinstance(value, str):
@@ -161,6 +227,8 @@ def score(value):
             number = float(value)
     if not math.isfinite(number):
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
+        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+            raise ValueError(f"{shown} has a comma. Write a number with a point, such as 1.5.")
         raise ValueError(f"{shown} is not a score, a number such as 1.5. Leave it empty for none.")
     return number
 
@@ -173,16 +241,6 @@ def sorted_labels(labels):
         return (1, 0, label) if math.isnan(number) else (0, number, label)
 
     return sorted(labels, key=order)
-
-
-def names_of_model(labels):
-    """A function from a label to the name that a model has for it.
-
-    Models of other programs, and of earlier versions, may call it "true" or "01".
-    """
-    labels = labels or ()
-    by_label = {one_label(name): name for name in labels} | dict(zip(labels, labels, strict=True))
-    return lambda label: by_label.get(label, label)
 
 
 def unknown_label(label, of_model):

@@ -8,7 +8,6 @@ predicate the eighth, and the arguments are those between the eleventh and the l
 (Carreras and Màrquez 2005; Pradhan et al. 2012.)
 """
 
-import re
 from dataclasses import dataclass
 from itertools import chain
 
@@ -22,13 +21,12 @@ from keras_bert.readers.objects import (
     labelled_span,
     words_of,
 )
-from keras_bert.readers.schemes import BIO, Span, tags_of
+from keras_bert.readers.schemes import BRACKETS, tags_of_brackets
 from keras_bert.readers.sentences import TaggedWords
 
 # The role of the predicate itself.
 VERB = "V"
 _NONE = "-"
-_CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<end>[^()*\s]*\))?")
 _SHORTEST_2012 = 12
 
 
@@ -97,7 +95,7 @@ class PredicateSource(ExampleSource):
     def _of_2005(self, columns, begin, document):
         # The arguments are the last columns; the one before them has the predicates.
         first = len(columns)
-        while first > 2 and all(map(_CELL.fullmatch, columns[first - 1])):
+        while first > 2 and all(map(BRACKETS.fullmatch, columns[first - 1])):
             first -= 1
         predicates = [word for word, base in enumerate(columns[first - 1]) if base != _NONE]
         arguments = columns[first:]
@@ -135,27 +133,11 @@ class PredicateSource(ExampleSource):
             yield PredicateWords(begin, words, tags, **where)
 
     def _tags(self, cells, begin):
-        spans, opened = [], None
-        for word, cell in enumerate(cells):
-            match = _CELL.fullmatch(cell)
-            if (
-                match is None
-                or (match["role"] and opened)
-                or (match["end"] and not (match["role"] or opened))
-            ):
-                raise self.error(
-                    begin + word,
-                    f'"{cell}" cannot be read as part of an argument. Expected (ROLE*, *, *) or '
-                    "(ROLE*), of arguments that do not overlap.",
-                )
-            if match["role"]:
-                opened = word, match["role"]
-            if match["end"]:
-                spans.append(Span(opened[0], word + 1, opened[1]))
-                opened = None
-        if opened:
-            raise self.error(begin + opened[0], f"the argument ({opened[1]}* is not closed.")
-        return tuple(tags_of(spans, len(cells), BIO))
+        try:
+            return tags_of_brackets(cells)
+        except ValueError as error:
+            word, message = error.args
+            raise self.error(begin + word, message) from None
 
     def _of_objects(self, records):
         keys = (records.peek() or (0, {}))[1]

@@ -1,12 +1,14 @@
-"""Tagging schemes: BIO (IOB2), BIOES, and the older IOB1; pure functions over one sentence.
+"""Tagging schemes: BIO (IOB2), BIOES, and the older IOB1, IOE1 and IOE2.
 
 A tag is O, outside of every chunk, or a letter and the kind of the chunk: B-PER begins one, I-PER
 continues it. BIOES has E- for a chunk's last word and S- for one of a single word; BILOU, BMES and
-BMEWO are BIOES in other letters. IOB1 has B- only where a chunk follows another of its kind, and I-
-everywhere else. (Tjong Kim Sang and Veenstra 1999; Ramshaw and Marcus 1995; Ratinov and Roth 2009.)
+BMEWO are BIOES in other letters. IOB1 has B- only for a chunk that follows another of its kind, and
+I- everywhere else; IOE1 has E- only for one that is followed so, and IOE2 for every last word.
+(Tjong Kim Sang and Veenstra 1999; Ramshaw and Marcus 1995; Ratinov and Roth 2009.)
 
-Spans are read leniently, as conlleval does: a tag that cannot follow begins a new chunk, so that
-any sequence of tags has a reading. `strict_spans` reads whole chunks alone.
+The scheme of a file is decided by `read_chunks` alone, and that of a model by its labels. Spans are
+read leniently, as conlleval does: a tag that cannot follow begins a new chunk, so that any sequence
+of tags has a reading. `strict_spans` reads whole chunks alone.
 """
 
 import re
@@ -14,15 +16,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.base.formatting import counted
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, quoted
 
-BIO, BIOES, IOB1 = "bio", "bioes", "iob1"
+BIO, BIOES, IOB1, IOE1, IOE2 = "bio", "bioes", "iob1", "ioe1", "ioe2"
 # The letters of a chunk's first word, of those between, of its last word, and of a single word.
 _LETTERS = {BIO: "BIIB", BIOES: "BIES", "bilou": "BILU", "bmes": "BMES", "bmewo": "BMEW"}
 SCHEMES = tuple(_LETTERS)  # that a model's tags may have
+# Schemes of files alone, in which adjacent chunks of a kind have a letter at the border or not.
+_OLDER = {IOB1: "IIII", IOE1: "IIII", IOE2: "IIEE"}
 OUTSIDE = "O"
+# Other ways to write a tag: b-per, B_PER, PER-B.
+_SPELLINGS = (
+    re.compile(r"(?P<letter>[BIES]|[BIESLUMW](?=[-_]))([-_](?P<kind>.+))?", re.DOTALL | re.I),
+    re.compile(r"(?P<kind>.+)[-_](?P<letter>[BIESLUMW])", re.DOTALL | re.I),
+)
 # A letter alone is a tag of chunks in the commonest schemes only: U and L may be upper and lower.
 _FORMS = tuple(re.compile(rf"O|{tag}", re.DOTALL) for tag in ("[BIES](-.+)?", "[BIESLUMW]-.+"))
+# A cell of a column of chunks in brackets: (ORG*, *, *), (ORG*) or (ORG).
+BRACKETS = re.compile(
+    r"(?:\((?P<kind>[^()*\s]+))?\*(?P<end>[^()*\s]*\))?|\((?P<single>[^()*\s]+)\)"
+)
 # What the letters of other schemes are in BIOES.
 _ROLES = {"L": "E", "U": "S", "M": "I", "W": "S"}
 
@@ -51,15 +65,60 @@ def name_chunks(tags):
     return any(all(map(form.fullmatch, tags)) for form in _FORMS)
 
 
-def scheme_of(sequences):
-    """The scheme of a file's tags, that in which the fewest of them are invalid.
+def canonical_names(tags):
+    """{tag: as it is written here, such as B-PER} of all tags of a file.
 
-    None where they are not tags of chunks, are all O, or mostly invalid in every scheme.
+    None if they are not tags of chunks. Other spellings than B-PER are tags only beside an O.
+    """
+    tags = {*tags}
+    if name_chunks(tags):
+        return {tag: tag for tag in tags}
+    inside = tags - {OUTSIDE, OUTSIDE.lower()}
+    for spelling in _SPELLINGS if len(inside) < len(tags) else ():
+        matches = {tag: spelling.fullmatch(tag) for tag in inside}
+        if all(matches.values()):
+            names = {tag: join_tag(m["letter"].upper(), m["kind"]) for tag, m in matches.items()}
+            return dict.fromkeys(tags, OUTSIDE) | names
+    return None
+
+
+def read_chunks(sentences, *, name, need_scheme):
+    """Gives the sentences of a file, `TaggedWords`, the tags of chunks as they are written here.
+
+    -> (their scheme or None, a line for the user on other spellings or None).
+
+    Args:
+        name: of the file.
+        need_scheme: whether tags of chunks that fit no scheme raise InputError.
+    """
+    names = canonical_names(tag for sentence in sentences for tag in sentence.tags or ()) or {}
+    other = sorted(tag for tag, canonical in names.items() if tag not in (canonical, "o"))
+    note = None
+    if other or "o" in names:
+        for sentence in sentences:
+            if sentence.tags is not None:
+                sentence.tags = tuple(names[tag] for tag in sentence.tags)
+        first = other[0] if other else "o"
+        note = f'{name}: the tags are written as "{first}", and read as "{names[first]}".'
+    scheme = scheme_of(sentence.tags or () for sentence in sentences)
+    if need_scheme and scheme is None and {*names.values()} - {OUTSIDE}:
+        raise InputError(
+            f"{name}: the tags {quoted(sorted(names))} have the letters of chunks, but most are "
+            "invalid in every scheme (BIO, IOB1, IOE1, IOE2, BIOES, BILOU, BMES, BMEWO). Correct "
+            "them; tags that mark no chunks need other names."
+        )
+    return scheme, note
+
+
+def scheme_of(sequences):
+    """The scheme of tags such as B-PER, that in which the fewest of them are invalid.
+
+    None if they are not tags of chunks, are all O, or mostly invalid in every scheme.
 
     Args:
         sequences: an iterable of the tags of each sentence.
     """
-    inside, invalid = 0, dict.fromkeys((*SCHEMES, IOB1), 0)
+    inside, invalid = 0, dict.fromkeys((*SCHEMES, *_OLDER), 0)
     for tags in sequences:
         if not name_chunks(tags):
             return None
@@ -73,10 +132,12 @@ def scheme_of(sequences):
 
 
 def scheme_of_labels(labels):
-    """The scheme of a model's labels; None where they are not tags of chunks."""
+    """The scheme of a model's labels; None if they are not tags of chunks, or none begins one."""
     if OUTSIDE not in labels or len(labels) < 2 or not name_chunks(labels):
         return None
     letters = {split_tag(label)[0] for label in labels} - {OUTSIDE}
+    if _LETTERS[BIO][0] not in letters:  # as a model of IOB1 or IOE2 that another program trained
+        return None
     return next((scheme for scheme in SCHEMES if letters <= {*_LETTERS[scheme]}), None)
 
 
@@ -126,17 +187,47 @@ def strict_spans(tags, scheme):
 
 def tags_of(spans, length, scheme):
     """The tags of a sentence of `length` words for spans in order that do not overlap."""
-    first, inside, last, single = "IIII" if scheme == IOB1 else _LETTERS[scheme]
+    first, inside, last, single = (_LETTERS | _OLDER)[scheme]
     tags = [OUTSIDE] * length
     before = None
     for span in spans:
         between = span.end - span.start - 2
         letters = [single] if between < 0 else [first, *inside * between, last]
-        if scheme == IOB1 and before is not None and before[1:] == (span.start, span.kind):
-            letters[0] = "B"
+        if before is not None and before[1:] == (span.start, span.kind):
+            if scheme == IOB1:
+                letters[0] = "B"
+            if scheme == IOE1:
+                tags[span.start - 1] = join_tag("E", span.kind)
         tags[span.start : span.end] = [join_tag(letter, span.kind) for letter in letters]
         before = span
     return tags
+
+
+def tags_of_brackets(cells):
+    """The tags in BIO of a sentence's `(ORG*`, `*`, `*)`, `(ORG*)`, `(ORG)` (CoNLL-2005 and 2012).
+
+    Raises ValueError(the number of a cell, what is wrong there).
+    """
+    spans, opened = [], None
+    for word, cell in enumerate(cells):
+        match = BRACKETS.fullmatch(cell)
+        kind, ends = (None, None) if match is None else (match["kind"], match["end"])
+        if match is not None and match["single"]:
+            kind, ends = match["single"], True
+        if match is None or (kind and opened) or (ends and not (kind or opened)):
+            raise ValueError(
+                word,
+                f'"{cell}" cannot be read as part of a chunk. Expected (KIND*, *, *) or (KIND*), '
+                "of chunks that do not overlap.",
+            )
+        if kind:
+            opened = word, kind
+        if ends:
+            spans.append(Span(opened[0], word + 1, opened[1]))
+            opened = None
+    if opened:
+        raise ValueError(opened[0], f"the chunk ({opened[1]}* is not closed.")
+    return tuple(tags_of(spans, len(cells), BIO))
 
 
 def converted(tags, scheme):

@@ -2,14 +2,15 @@
 
 import re
 from dataclasses import dataclass
-from itertools import chain
 
-from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import listed, quoted
+from keras_bert.base.errors import InputError, Naming, argument
+from keras_bert.base.formatting import quoted
 from keras_bert.readers.columns import given_or_remembered, usual_columns
 from keras_bert.readers.conll import (
     CONLLU_COLUMNS,
     END,
+    TAG_NAMES,
+    WORD_NAMES,
     choose_conll_columns,
     column_index,
     conll_sentences,
@@ -18,28 +19,25 @@ from keras_bert.readers.conll import (
     has_conll_tags,
     looks_like_conll,
     looks_like_conllu,
+    tag_columns,
 )
 from keras_bert.readers.examples import Example, ExampleSource, Missing
 from keras_bert.readers.labels import is_missing, list_of
 from keras_bert.readers.objects import check_tag_per_word
+from keras_bert.readers.schemes import tags_of_brackets
 from keras_bert.readers.sources import CSV, STANDARD_INPUT_NAME, TSV, TXT, TextFile, is_text
 from keras_bert.readers.tables import open_objects, open_table
 
-WORD_KEYS = ("words", "tokens")
-TAG_KEYS = ("tags", "ner_tags", "pos_tags", "labels", "ner", "upos")
+WORDS, TAGS = "words", "tags"  # the keys of items of a sequence
 TEXT_KEY, DOCUMENT_KEY = "text", "document"
-# The columns, in lower case, of a table with one word per row; names of an earlier group win.
-_OF_ROWS = {
-    "word": (("word", "words", "token", "tokens", "form"),),
-    "tag": (
-        ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags"),
-        ("pos", "pos_tag", "upos"),
-    ),
-    "sentence": (
-        ("sentence_id", "sentence", "sentence #", "sentence_number", "sentence number")
-        + ("sentence id", "sentence_idx", "sent_id", "sent"),
-    ),
-}
+# The usual names of the sentence's number, in lower case, in a table with one word per row.
+_SENTENCE_NAMES = (
+    *("sentence_id", "sentence", "sentence #", "sentence_number", "sentence number"),
+    *("sentence id", "sentence_idx", "sent_id", "sent"),
+)
+_SHOWN_WORDS = 8
+_NAMES = {*WORD_NAMES, *TAG_NAMES, *_SENTENCE_NAMES}
+_NO_LABEL = "-100"
 _WORDS = re.compile(r"\S+")
 
 
@@ -93,6 +91,7 @@ class TaggedSource(ExampleSource):
     """
 
     ITEM = ROW = "sentence"
+    _has_brackets = False
 
     def __init__(
         self,
@@ -111,42 +110,77 @@ class TaggedSource(ExampleSource):
 
     def _open(self, data):
         of_items = {"item": self.ITEM, "as_record": self._as_record}
-        records = open_objects(data, comment="#", is_row=self._has_word_per_row, **of_items)
+        records = open_objects(data, comment="#", **of_items)
         if isinstance(records, TextFile) and self._is_table(records):
-            names = {*chain(*chain(*_OF_ROWS.values()))}
-            about = {"least": 1, "noun": "tagged words", "header_names": names}
+            about = {"least": 1, "noun": "tagged words", "header_names": _NAMES}
             records = open_table(records, **about, **of_items)
         return records
 
     def _examples_of(self, records):
-        if not isinstance(records, TextFile) and self._has_rows_of_words(records):
+        if not isinstance(records, TextFile) and self._has_word_per_row(records):
             return self._of_rows(records)
         return super()._examples_of(records)
 
-    def _columns(self, names):
-        """{"word", "tag" or "sentence": its column}, as given or, among some names, in training."""
-        chosen = given_or_remembered(self._given, self._schema, names)
-        return {role: chosen.get(role, [None])[0] for role in self._given}
+    def first_examples(self, examples):
+        (sentence,) = examples
+        if sentence.tags is None:
+            return ""
+        pairs = [*zip(sentence.words, sentence.tags, strict=True)][:_SHOWN_WORDS]
+        shown = " ".join(f"{word} ({tag})" for word, tag in pairs)
+        return f"First example: {shown}{' …' if len(sentence.words) > len(pairs) else ''}"
 
     # What it is.
 
-    def _has_word_per_row(self, row):
-        """Whether a row of a table has one word, and the number of its sentence."""
-        names = {str(name): value for name, value in row.items()}
-        word = next(iter(usual_columns(names, _OF_ROWS["word"])), None)
-        is_numbered = self._given["sentence"] or usual_columns(names, _OF_ROWS["sentence"])
-        return isinstance(names.get(word), str) and bool(is_numbered)
+    def _column(self, table, role, *, is_list=False):
+        """The column of "word", "tag" or "sentence": given, that of training, or a usual name.
 
-    def _has_rows_of_words(self, table):
-        if table.kind == "given" or not self._has_word_per_row(dict.fromkeys(table.names, "")):
+        None without one; a "label" is not usual for a list. Raises InputError if several could be
+        meant.
+        """
+        given = given_or_remembered(self._given, self._schema, table.names).get(role)
+        if given is not None:
+            return table.existing(given[0])
+        if role == "tag":
+            names = tag_columns(name for name in table.names if not (is_list and name == "label"))
+        else:
+            groups = (WORD_NAMES if role == "word" else _SENTENCE_NAMES,)
+            names = sorted(usual_columns(table.names, groups), key=table.names.index)
+        if len(names) > 1 and (role != "tag" or self._need_labels):
+            raise InputError.naming(
+                "{}: the {} could be in {}. Give the right one as {}.",
+                table.name,
+                role,
+                quoted(names),
+                argument(f"{role}_column"),
+            )
+        return names[0] if len(names) == 1 else None
+
+    def _has_word_per_row(self, table):
+        """Whether a table has one word per row, and not a list; InputError without sentences."""
+        if table.kind == "given":
             return False
-        return self._has_word_per_row((table.peek() or (0, {}))[1])
+        word = self._column(table, "word")
+        cell = (table.peek() or (0, {}))[1].get(word)
+        if not isinstance(cell, str) or cell.strip()[:1] in ("[", "("):
+            return False
+        if self._column(table, "sentence") is None:
+            raise InputError.naming(
+                "{} has one word per row in {}, and no column with the number of its sentence "
+                "(sentence_id). Name that as {sentence_column}; if empty lines separate sentences, "
+                "it is CoNLL: name the file .conll and separate columns by tabs or spaces.",
+                table.name,
+                table.describe(word),
+            )
+        return True
 
     def _is_table(self, file):
         if file.form == CSV or self._given["sentence"] is not None:
             return True
-        rows = (dict.fromkeys(file.first[1].split(delimiter), "") for delimiter in "\t,;")
-        return file.form in (TSV, None) and any(map(self._has_word_per_row, rows))
+        rows = (file.first[1].split(delimiter) for delimiter in "\t,;")
+        return file.form in (TSV, None) and any(
+            usual_columns(row, (WORD_NAMES,)) and usual_columns(row, (_SENTENCE_NAMES,))
+            for row in rows
+        )
 
     def _kind_of(self, file):
         (_, line), labels = file.first, self._labels
@@ -178,8 +212,9 @@ class TaggedSource(ExampleSource):
             self.how = f"plain lines, one sentence per line, {words}"
             return (self._of_text(line, number, number - 1) for number, line in file.lines())
         if self.kind == "conllu":
-            names, columns = CONLLU_COLUMNS, self._columns(CONLLU_COLUMNS)
-            given = (str(columns["word"] or "FORM"), str(columns["tag"] or "UPOS"))
+            names = CONLLU_COLUMNS
+            columns = given_or_remembered(self._given, self._schema, names)
+            given = (columns.get("word", ["FORM"])[0], columns.get("tag", ["UPOS"])[0])
             given = [name.upper() if name.upper() in names else name for name in given]
             word, tag = (column_index(self, name, names) for name in given)
             self.schema = {"word": [names[word]], "tag": [names[tag]]}
@@ -198,6 +233,7 @@ class TaggedSource(ExampleSource):
         self.schema, self.how = columns.schema, columns.describe()
         numbers = (f"column {n + 1}" for n in (columns.word, columns.tag) if n is not None)
         self._set_columns(columns.word, columns.tag, tuple(numbers))
+        self._has_brackets = columns.has_brackets
         return self._each(conll_sentences(file.lines(), self, columns), self._of_words)
 
     def _set_columns(self, word, tag, names, *, empty=frozenset([""])):
@@ -213,11 +249,20 @@ class TaggedSource(ExampleSource):
         self._check_filled("word", words, lines)
         if self._tag is not None:
             tags = tuple([row[self._tag] for row in cells])
+            if self._has_brackets:
+                tags = self._of_brackets(tags, lines)
             if {*tags} <= self._empty:
                 tags = self._no_tags(self._names[1])
             else:
                 self._check_filled("tag", tags, lines)
         return TaggedWords(line, words, tags, lines, document, source=self)
+
+    def _of_brackets(self, cells, lines):
+        try:
+            return tags_of_brackets(cells)
+        except ValueError as error:
+            word, message = error.args
+            raise self.error(lines[word], message) from None
 
     def _no_tags(self, place):
         """None, the tags of a sentence that has none; Missing where they are needed."""
@@ -233,9 +278,9 @@ class TaggedSource(ExampleSource):
             raise self.error(lines[cells.index("")], message)
 
     def _of_rows(self, table):
-        names = self._columns(table.names)
-        for role, groups in _OF_ROWS.items():
-            names[role] = self._column(table, role, names[role], groups)
+        names = {role: self._column(table, role) for role in ("word", "tag", "sentence")}
+        if names["tag"] is None and self._need_labels:
+            raise self._no_column("tag", table)
         tags = f'tag in "{names["tag"]}"' if names["tag"] else "no tags"
         self.how = (
             f'{table.format}, one word per row in "{names["word"]}", {tags}, number of the '
@@ -247,21 +292,18 @@ class TaggedSource(ExampleSource):
         sentences = grouped(self._cells_of_rows(table, **names), lambda line, cells, first: cells)
         return self._each(sentences, self._of_words)
 
-    def _column(self, table, role, given, groups):
-        if given is not None:
-            return table.existing(given)
-        names = sorted(usual_columns(table.names, groups), key=table.names.index)
-        if len(names) > 1:
-            raise InputError(
-                f"{table.name}: the {role} could be in {quoted(names)}. Give the right one as "
-                f"`{role}_column`."
-            )
-        if not names and (role != "tag" or self._need_labels):
-            among = quoted(table.names)
-            raise self.error(
-                1, f"no column with the {role} among {among}; give it as `{role}_column`."
-            )
-        return next(iter(names), None)
+    def _no_column(self, role, table):
+        """The InputError for a table without a column of words or tags."""
+        return self.error(
+            1,
+            Naming(
+                "no {}s among the {} ({}); give them as {}.",
+                role,
+                table.calls_columns,
+                quoted(table.names),
+                argument(f"{role}_column"),
+            ),
+        )
 
     def _cells_of_rows(self, table, *, word, tag, sentence):
         """Yields (line, [the word, its tag]) of each row, and (line, END) between sentences."""
@@ -283,34 +325,26 @@ class TaggedSource(ExampleSource):
     # Objects with lists of words and tags.
 
     def _of_objects(self, records):
-        """The examples of dictionaries, whose keys are chosen by the first of them."""
-        keys = records.names
+        """The examples of dictionaries, whose keys are chosen by their names."""
         if self.kind == "given":
-            self._word, self._tag = WORD_KEYS[0], TAG_KEYS[0]
+            self._word, self._tag = WORDS, TAGS
             self.labelled = any(self._tag in record for _, record in records)
             return self._each(records, self._of_keys)
-        columns = self._columns(keys)
-        word, tag = (
-            columns[role] or next((key for key in usual if key in keys), usual[0])
-            for role, usual in (("word", WORD_KEYS), ("tag", TAG_KEYS))
-        )
-        for role, key in (("word", word), ("tag", tag)):
-            if self._need_labels and key not in keys:
-                raise self.error(
-                    1,
-                    f'no "{key}" among the keys ({listed(keys)}); give the key of the {role}s as '
-                    f"`{role}_column`.",
-                )
-        if word not in keys and TEXT_KEY not in keys:
+        word, tag = self._column(records, "word"), self._column(records, "tag", is_list=True)
+        for role, name in (("word", word), ("tag", tag)):
+            if name is None and self._need_labels:
+                raise self._no_column(role, records)
+        if word is None and TEXT_KEY not in records.names:
             raise self.error(
                 1,
-                f'no "{word}" and no "{TEXT_KEY}" among the keys ({listed(keys)}); give either.',
+                f'no column with the words and no "{TEXT_KEY}" among {quoted(records.names)}; give '
+                "either.",
             )
-        self._word, self._tag, self.labelled = word, tag, tag in keys
-        words = f'words in "{word}"' if word in keys else f'text in "{TEXT_KEY}"'
+        self._word, self._tag, self.labelled = word or WORDS, tag or TAGS, tag is not None
+        words = f'words in "{word}"' if word is not None else f'text in "{TEXT_KEY}"'
         tags = f'tags in "{tag}"' if self.labelled else "no tags"
         self.how = f"{records.format}, {words}, {tags}"
-        self.schema = {"word": [word], "tag": [tag]} if self.labelled else None
+        self.schema = {"word": [word], "tag": [tag]} if self.labelled and word else None
         return self._each(records, self._of_keys)
 
     def _of_keys(self, number, record):
@@ -319,7 +353,7 @@ class TaggedSource(ExampleSource):
         document = self._documents.setdefault(key, len(self._documents))
         if self.kind == "given" and self._need_labels and self._tag not in record:
             raise self.error(number, "no tags. Give a pair of the words and their tags.")
-        if self._word not in record and not self._need_labels:
+        if record.get(self._word) is None and not self._need_labels:
             text = record.get(TEXT_KEY)
             text = text if self.kind == "given" else self._text(number, record, TEXT_KEY)
             return self._of_text(text, number, document)
@@ -349,8 +383,14 @@ class TaggedSource(ExampleSource):
             return None
         if isinstance(strings, str) and self.kind in (CSV, TSV):
             strings = list_of(strings)
-        if isinstance(strings, list) and all(type(value) in (str, int) for value in strings):
+        if isinstance(strings, list | tuple) and all(type(x) in (str, int) for x in strings):
             strings = tuple(map(str, strings))
+            if key == self._tag and _NO_LABEL in strings:
+                raise self.error(
+                    number,
+                    f'"{key}" has {_NO_LABEL}, by which transformers marks tokens that are not '
+                    "trained on. Give the words, and one tag for each.",
+                )
             if all(value and is_text(value) for value in strings):
                 return strings
         raise self.error(
@@ -365,10 +405,7 @@ class TaggedSource(ExampleSource):
             return {TEXT_KEY: sentence}
         parts = [sentence]
         if isinstance(sentence, dict):
-            keys = (
-                next((k for k in names if k in sentence), None) for names in (WORD_KEYS, TAG_KEYS)
-            )
-            parts = [sentence[key] for key in keys if key is not None]
+            parts = [sentence[key] for key in (WORDS, TAGS) if key in sentence]
             if isinstance(sentence.get(TEXT_KEY), str) and not parts:
                 return {TEXT_KEY: sentence[TEXT_KEY]}
         elif isinstance(sentence, list | tuple) and len(sentence) == 2:
@@ -379,7 +416,7 @@ class TaggedSource(ExampleSource):
                 "A sentence must be a string, a list of words, a pair of words and tags, or a "
                 f'dictionary with "words". Received: {sentence!r}.'
             )
-        return dict(zip(("words", "tags"), map(list, parts), strict=False))
+        return dict(zip((WORDS, TAGS), map(list, parts), strict=False))
 
 
 def _is_strings(items):

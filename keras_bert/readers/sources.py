@@ -1,6 +1,7 @@
 """Where labelled examples come from: files and their lines, tables and sequences in memory."""
 
 import glob
+import numbers
 import os
 import re
 import stat
@@ -13,6 +14,7 @@ from operator import methodcaller
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.records.file_formats import (
     GZIP,
     PREFIX,
@@ -27,6 +29,7 @@ STANDARD_INPUT, STANDARD_INPUT_NAME = "-", "standard input"
 # A whole SQuAD file may be one line; a file without line ends must not fill the memory.
 _LONGEST_LINE = 256 << 20
 CSV, TSV, TXT, CONLL, JSON, PARQUET = "csv", "tsv", "txt", "conll", "jsonl", "parquet"
+FASTTEXT, FOLDER = "fasttext", "folder"
 _FORMS = {
     **{".csv": CSV, ".tsv": TSV, ".txt": TXT, ".conll": CONLL, ".conllu": CONLL},
     **{".json": JSON, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET},
@@ -36,6 +39,8 @@ _OPEN_ERRORS = {
     IsADirectoryError: "is a folder. Give the path of a text file",
     PermissionError: "may not be read by this user",
 }
+_ZIP = b"PK\x03\x04"  # how such files begin
+_EXCEL = (_ZIP, b"\xd0\xcf\x11\xe0")
 _BLOCK = 1 << 20
 _without_end = methodcaller("rstrip", "\r\n")
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
@@ -45,6 +50,27 @@ _NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
 def is_text(value):
     """Whether a value is a string, without a NUL or half a surrogate pair."""
     return isinstance(value, str) and _NO_TEXT.search(value) is None
+
+
+def parsed_json(text):
+    """The value of a JSON text with examples; NaN is None.
+
+    Raises NotJson, also for an object in which a key comes twice.
+    """
+    return parse_json(text, parse_constant=_constant, object_pairs_hook=_object)
+
+
+def _constant(name):
+    return None if name == "NaN" else float(name)
+
+
+def _object(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        seen = set()
+        again = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise NotJson(f'the key "{again}" comes twice')
+    return record
 
 
 def is_file(data):
@@ -201,14 +227,25 @@ class TextFile(Located):
 
 
 def _plain(stream):
-    return decompressed(stream) if stream.peek(2)[:2] == GZIP else stream
+    """A stream of text; InputError for a known form that is none."""
+    begin, name = stream.peek(4)[:4], str(getattr(stream, "name", STANDARD_INPUT_NAME))
+    if begin in _EXCEL and (begin != _ZIP or name.casefold().endswith(".xlsx")):
+        raise InputError(
+            f"{name} is an Excel workbook. Save it as CSV, or pass the table of pandas.read_excel "
+            "in Python."
+        )
+    if begin == _ZIP:
+        raise InputError(f"{name} is a zip archive. Unpack it, and give the file in it.")
+    return decompressed(stream) if begin.startswith(GZIP) else stream
 
 
 def rows_in_memory(data):
     """-> (the columns' names, or None of a sequence, its rows or items, names of several)."""
     if hasattr(data, "itertuples"):  # a DataFrame
-        names, repeated = unique_names([str(name) for name in data.columns])
-        rows = data.itertuples(index=False, name=None)
+        names, repeated = _frame_names(data)
+        columns = (data.iloc[:, number] for number in range(len(names)))
+        columns = [_as_written(column) for column in columns]
+        rows = zip(*columns, strict=True)
         return names, [dict(zip(names, map(plain, row), strict=True)) for row in rows], repeated
     if isinstance(getattr(data, "column_names", None), dict):  # a DatasetDict
         raise InputError(
@@ -237,12 +274,40 @@ def rows_in_memory(data):
     return [*dict.fromkeys(chain.from_iterable(rows))] if is_table else None, rows, ()
 
 
+def is_numbered(data):
+    """Whether data in memory are a table whose columns have numbers in place of names."""
+    names = [*data.columns] if hasattr(data, "itertuples") else []
+    are_numbers = all(isinstance(n, numbers.Integral) and type(n) is not bool for n in names)
+    return bool(names) and are_numbers
+
+
+def _frame_names(data):
+    """As `unique_names`, of a DataFrame: as a file without a header has them if it has numbers."""
+    are_numbers = is_numbered(data)
+    return unique_names([str(name + 1 if are_numbers else name) for name in data.columns])
+
+
+def _as_written(column):
+    """The values of a DataFrame's column; numbers of fewer than 64 bits as they are printed."""
+    kind = str(column.dtype).casefold()
+    is_short = kind in ("float16", "float32")
+    return column.to_numpy(kind, na_value=float("nan")) if is_short else column
+
+
 def class_names(data):
     """The names of the labels in each column of labels, or of lists of them, of a `Dataset`."""
     features = getattr(data, "features", None)
     features = features.items() if isinstance(features, Mapping) else ()
     features = {column: getattr(feature, "feature", feature) for column, feature in features}
     return {name: feature.names for name, feature in features.items() if hasattr(feature, "names")}
+
+
+def declared_labels(data):
+    """The columns that a table in memory declares as labels: `class_names`, pandas' categories."""
+    dtypes = [str(dtype) for dtype in data.dtypes] if hasattr(data, "itertuples") else []
+    names = _frame_names(data)[0] if dtypes else ()
+    categories = [name for name, dtype in zip(names, dtypes, strict=True) if dtype == "category"]
+    return [*class_names(data), *categories]
 
 
 def plain(value):
@@ -252,13 +317,18 @@ def plain(value):
     if isinstance(value, float):
         return None if value != value else float(value)
     if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:  # an error if it is to be a text or a label
+            return value
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else tuple(value)
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
+    if type(value).__name__ in ("float16", "float32"):  # 0.1, and not 0.10000000149011612
+        return plain(float(str(value)))
     return plain(value.tolist()) if hasattr(value, "tolist") else value
 
 

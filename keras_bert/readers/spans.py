@@ -8,6 +8,7 @@ characters; see `keras_bert.readers.objects`.
 import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import listed
@@ -21,9 +22,9 @@ from keras_bert.readers.objects import (
     labelled_span,
     words_of,
 )
-from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
-from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
-from keras_bert.readers.sources import JSON, records_of_columns
+from keras_bert.readers.schemes import InvalidTags, read_chunks, spans_of
+from keras_bert.readers.sentences import TaggedSource
+from keras_bert.readers.sources import records_of_columns
 
 _PARTS = ("words", "text", "head", "tail", "label")
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")
@@ -72,6 +73,13 @@ class SpanPair(_Spanned):
     label: str | None = None
 
 
+def _span_text(example, span):
+    """The text of a span of a `SpannedWords` or `SpanPair`."""
+    if example.words is None:
+        return example.text[span.start : span.end]
+    return " ".join(example.words[span.start : span.end])
+
+
 class SpanSource(TaggedSource):
     """The `SpannedWords` of a source.
 
@@ -86,6 +94,7 @@ class SpanSource(TaggedSource):
     """
 
     ITEM, ROW = "text", "row"
+    SHOWN = 10
     ITEMS = (
         "A text must be a string, a list of words, or a dictionary with one of these and its spans"
     )
@@ -95,19 +104,34 @@ class SpanSource(TaggedSource):
     def __init__(self, data, *, invalid_tags=REPAIR, **common):
         self._invalid_tags = InvalidTags(reject=invalid_tags == ERROR)
         self._rejects_tags, self._has_tags = invalid_tags == ERROR, True
+        self._spelling, self._spans = None, "spans"
         super().__init__(data, **common)
 
     def notes(self):
-        return [*super().notes(), *self._invalid_tags.notes()]
+        spelling = [self._spelling] if self._spelling else []
+        return [*super().notes(), *spelling, *self._invalid_tags.notes()]
+
+    def _has_word_per_row(self, table):
+        # Without words, a "label" has spans: doccano, JSON-MIN of Label Studio.
+        keys = ("spans", "entities")
+        if not any(self._given.values()) and self._column(table, "word") is None:
+            keys += ("label", "labels")
+        self._spans = next((key for key in keys if key in table.names), "spans")
+        self.labelled = not {self._spans, "spans/start"}.isdisjoint(table.names)
+        return not self.labelled and super()._has_word_per_row(table)
+
+    def first_examples(self, examples):
+        spans = ((e, span) for e in examples for span in e.spans or ())
+        shown = [f'"{_span_text(e, span)}" ({span.label})' for e, span in islice(spans, 3)]
+        return f"First spans: {', '.join(shown)}" if shown else ""
 
     def _of_objects(self, records):
         keys = {*records.names}
-        self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys
         if self.kind == "given":
             self.labelled = any(record.get("spans") is not None for _, record in records)
         else:
-            tag = self._given["tag"] or TAG_KEYS[0]
-            if not self.labelled and (self.kind != JSON or tag in keys):
+            has_tags = not self.labelled and self._column(records, "tag", is_list=True) is not None
+            if has_tags or (records.are_cells and not self.labelled):
                 return super()._of_objects(records)
             for name in ("word", "tag"):
                 if self._given[name] is not None:
@@ -116,7 +140,8 @@ class SpanSource(TaggedSource):
                         'and "spans".'
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"
-            spans = "spans" if self.labelled else "no spans"
+            spans = "no spans" if not self.labelled else "spans"
+            spans += "" if self._spans == "spans" else f' in "{self._spans}"'
             self.how = f"{records.format}, {words}, {spans}"
         self._has_tags = False
         return self._each(records, self._spanned)
@@ -128,8 +153,10 @@ class SpanSource(TaggedSource):
             if spans is None:
                 raise self.error(number, "its spans do not have as many starts as ends.")
             record = {**record, "spans": spans}
-        if self._need_labels and record.get("spans") is None and self.may_lack("spans"):
-            raise Missing("spans", place='"spans"')
+        if self._spans != "spans":
+            record = {**record, "spans": record.get(self._spans)}
+        if self._need_labels and record.get("spans") is None and self.may_lack(self._spans):
+            raise Missing("spans", place=f'"{self._spans}"')
         return spanned_words(record, number, source=self, need_labels=self._need_labels)
 
     def _examples_of(self, records):
@@ -144,7 +171,9 @@ class SpanSource(TaggedSource):
     def _of_tagged(self, examples):
         if self._need_labels or self._rejects_tags:
             examples = list(examples)  # all tags of a file together tell its scheme
-            scheme = scheme_of(example.tags or () for example in examples)
+            scheme, self._spelling = read_chunks(
+                examples, name=self.name, need_scheme=self._need_labels
+            )
             for example in examples if scheme is not None else ():
                 self._invalid_tags.count(example, scheme)
         for example in examples:
@@ -195,13 +224,19 @@ class SpanPairSource(ExampleSource):
             a span whose start and end have a key each is `head=START|END`.
     """
 
-    ITEM = "pair"
+    ITEM, SHOWN = "pair", 3
     ITEMS = "Pairs of spans must be dictionaries"
     UNIT = "pairs of spans"
 
     def __init__(self, data, *, fields=None, **common):
         self._given = parse_fields(fields, parts=_PARTS)
         super().__init__(data, of_files={"fields": fields}, **common)
+
+    def first_examples(self, examples):
+        shown = [
+            f'"{_span_text(e, e.head)}" and "{_span_text(e, e.tail)}" ({e.label})' for e in examples
+        ]
+        return f"First pairs: {'; '.join(shown)}"
 
     def _of_file(self, file):
         raise InputError(

@@ -9,11 +9,18 @@ from itertools import islice
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.files import NotJson
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
-from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
-from keras_bert.readers.sources import TextFile, is_text, records_of_columns
+from keras_bert.readers.examples import (
+    Example,
+    ExampleSource,
+    Missing,
+    first_location,
+    shown_parts,
+)
+from keras_bert.readers.labels import bit, is_missing
+from keras_bert.readers.sources import TextFile, is_text, parsed_json, records_of_columns
 from keras_bert.readers.tables import is_json_object, json_table, open_source, parse_file
 
 WRONG_OFFSETS = ("move", "drop")
@@ -77,8 +84,7 @@ class QuestionSource(ExampleSource):
         super().__init__(data, of_files={"fields": fields}, **common)
 
     def _open(self, data):
-        given = {"item": self.ITEM, "as_record": self._as_record, "is_row": lambda item: False}
-        file = open_source(data, **given)
+        file = open_source(data, item=self.ITEM, as_record=self._as_record)
         if not isinstance(file, TextFile):
             return file
         _, line = file.first = file.first_line()
@@ -112,7 +118,7 @@ class QuestionSource(ExampleSource):
     def _located(self, records):
         """Yields (where a record is, in words, the record)."""
         key = self._key["answers"]
-        location = "question" if self.kind == "given" else self._records.location
+        location = "question" if self.kind in ("given", "table") else self._records.location
         for number, record in records:
             if f"{key}/text" in record:  # of tfds
                 parts = {part: record.get(f"{key}/{part}") for part in ("text", "answer_start")}
@@ -150,6 +156,13 @@ class QuestionSource(ExampleSource):
             )
         return dict(zip(("question", "context"), item, strict=True))
 
+    def first_examples(self, examples):
+        (example,) = examples
+        parts = {"question": example.question, "context": example.context}
+        if example.answers is not None:
+            parts["answer"] = example.answers[0].text if example.answers else "none"
+        return f"First example: {shown_parts(parts)}."
+
     def may_lack(self, key):
         return key in self._keys_of_first
 
@@ -173,7 +186,7 @@ class QuestionSource(ExampleSource):
 
     def _answers(self, record, context, place):
         key = self._key["answers"]
-        answers, impossible = record.get(key), record.get("is_impossible")
+        answers, impossible = record.get(key), self._is_impossible(record, place)
         if answers is None and not impossible:
             if self._need_labels and self.may_lack(key):
                 raise Missing("answers", place=f'"{key}"')
@@ -193,13 +206,23 @@ class QuestionSource(ExampleSource):
                 place, f'"{key}" should be a list of {{"text": …, "answer_start": …}}.'
             )
         answers = tuple(self._answer(answer, context, place) for answer in answers or ())
-        if impossible is not None and bool(impossible) == bool(answers) and self._need_labels:
+        answers = answers if any(answer.text.strip() for answer in answers) else ()
+        if impossible is not None and impossible == bool(answers) and self._need_labels:
             raise self.error(
                 place,
-                f'"is_impossible" is {str(bool(impossible)).lower()}, but there are '
+                f'"is_impossible" is {str(impossible).lower()}, but there are '
                 f"{'answers' if answers else 'no answers'}; one of the two is wrong.",
             )
         return answers
+
+    def _is_impossible(self, record, place):
+        """Whether a record says that its context has no answer; None if it does not say."""
+        value = record.get("is_impossible")
+        if is_missing(value, na=False):
+            return None
+        if bit(value) is None:
+            raise self.error(place, f'"is_impossible" is {value!r}. Expected true or false.')
+        return bit(value) == 1
 
     def _answer(self, answer, context, place):
         text = answer.get("text") if isinstance(answer, dict) else None
@@ -253,7 +276,7 @@ def question_warnings(examples):
 def _object(line):
     """The dictionary that a line holds as JSON, or None."""
     try:
-        record = parse_json(line)
+        record = parsed_json(line)
     except NotJson:
         return None
     return record if isinstance(record, dict) else None

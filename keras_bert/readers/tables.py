@@ -1,39 +1,48 @@
 """Tables: CSV, TSV, JSON, plain lines, Parquet, tfds and data in memory, as rows of named columns.
 
-The extension of a file decides its form: `.csv` has a header line, `.tsv` has one where its first
-line holds a known name, `.txt` has one text per line. Standard input, and a file without one of
-these extensions, is recognised by its content.
+The extension of a file decides its form: `.csv` has a header line, `.tsv` has one if its first line
+holds a known name, `.txt` has one text per line. Standard input, and a file without one of these
+extensions, is recognised by its content. A table in memory whose columns have numbers in place of
+names has no header, as pandas reads one with `header=None`.
 """
 
 import csv
+import os
 import re
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
+from pathlib import Path
 
 from keras_bert.base.errors import InputError, Naming
-from keras_bert.base.files import NotJson, parse_json
-from keras_bert.base.formatting import counted, quoted
+from keras_bert.base.files import NotJson
+from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.labels import DATE, is_number
 from keras_bert.readers.sources import (
     CONLL,
     CSV,
+    FASTTEXT,
+    FOLDER,
     JSON,
     TSV,
     TXT,
-    Located,
     TextFile,
     class_names,
+    declared_labels,
     is_file,
+    is_numbered,
     is_stored_table,
+    parsed_json,
+    plain,
     rows_in_memory,
     unique_names,
 )
+from keras_bert.readers.table import Table
 from keras_bert.records.file_formats import PREFIX, ArrowTable, TfdsSplit
 
-_LARGE = 64 << 20  # bytes of a file, whose rows take four times as much memory
 _SAMPLE_LINES = 1000  # by which the delimiter of a CSV is chosen
+_FASTTEXT = "__label__"
 _LEAST_OF_ONE_WIDTH = 0.9
+_WORDS_OF_A_SENTENCE = 4
 _SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)  # of Excel
 _CELL = r'(?:"(?:[^"]|"")*"|[^"\t\r\n]*)'  # in quotes, or without any
 _CELLS = re.compile(rf"{_CELL}(?:\t{_CELL})*")
@@ -42,93 +51,12 @@ _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
 csv.field_size_limit(256 << 20)
 
 
-@dataclass
-class Table(Located):
-    """The rows of a source, as (location, dictionary by the column's name).
-
-    Columns without a name are called "Unnamed: 0" and so on, and those of a table without a header
-    line "1", "2" and so on. A file may be iterated again; a pipe only after `survey`.
-    """
-
-    name: str  # what errors begin with
-    kind: str  # "csv", "tsv", "lines", "jsonl", "tfds", "arrow", "table" (in memory) or "given"
-    format: str  # in words
-    rows: Any  # a list, or a function that reads them; see `TextFile.raw_lines` on `keep`
-    names: Any = ()  # of the columns; of JSON those of the first object
-    _: KW_ONLY
-    has_names: bool = True  # or only numbers
-    calls_columns: str = "columns"  # in messages
-    location: str = "row"  # likewise
-    file: TextFile | None = None
-    item: str | None = None  # what messages call one of a sequence
-    # The columns with labels of numbered classes. None is there a row that has no label, such as
-    # one on which the annotators did not agree.
-    class_labels: Any = ()
-    repeated: Any = ()  # names of several columns
-    first: int = 1  # the line of the header, or of the first row
-    is_undecided: bool = False  # the rule, and not the user, decided whether there is a header
-    skipped: int = 0  # lines that were left out so far
-
-    def __iter__(self):
-        return iter(self.rows() if callable(self.rows) else self.rows)
-
-    def peek(self):
-        """The first row, which is read again; None of an empty table."""
-        return next(self.rows(keep=True) if callable(self.rows) else iter(self.rows), None)
-
-    def survey(self):
-        """All rows, before they are read as examples; those of a large file are read again."""
-        if self.file is not None and self.file.size < _LARGE:
-            self.rows = [*self]
-        return iter(self)
-
-    def error(self, line, message):
-        if self.item is not None and isinstance(line, int):
-            name = self.item.capitalize()
-            return InputError.naming("{} {} of those given: {}", name, line, message)
-        return super().error(line, message)
-
-    @property
-    def is_stream(self):
-        """Whether it is a pipe that can be read only once."""
-        return callable(self.rows) and self.file is not None and self.file.is_pipe
-
-    @property
-    def are_cells(self):
-        """Whether values are the cells of a text file, in which NA stands for none."""
-        return self.kind in (CSV, TSV)
-
-    def column(self, column):
-        """The name of a column that the user gave by its name or its number from 1, or None.
-
-        Raises InputError where two columns have the name.
-        """
-        name = str(column)
-        if name in self.repeated:
-            raise self.error(self.first, f'two columns of the header have the same name, "{name}".')
-        if name not in self.names and name.isdigit() and 1 <= int(name) <= len(self.names):
-            return self.names[int(name) - 1]
-        return name if name in self.names else None
-
-    def existing(self, column):
-        """As `column`; InputError where there is none."""
-        name = self.column(column)
-        if name is None:
-            names = quoted(self.names) if self.has_names else f"1 to {len(self.names)}"
-            raise InputError(f'{self.name} has no column "{column}". Its columns are {names}.')
-        return name
-
-    def describe(self, name):
-        """A column for messages."""
-        return f'"{name}"' if self.has_names else f"column {name}"
-
-
-def open_source(data, *, item, as_record, is_row):
+def open_source(data, *, item, as_record):
     """The `Table` of a stored table or of data in memory, and of any other file the `TextFile`."""
     if isinstance(data, TextFile):
         return data
     if not is_file(data):
-        return _in_memory(data, item=item, as_record=as_record, is_row=is_row)
+        return _in_memory(data, item=item, as_record=as_record)
     return _stored(str(data)) if is_stored_table(data) else TextFile(data)
 
 
@@ -137,7 +65,6 @@ def open_table(
     *,
     item,
     as_record,
-    is_row=lambda item: True,
     least=2,
     noun="labelled text",
     parts="a text and a label",
@@ -152,7 +79,6 @@ def open_table(
         data: a path, a `TextFile`, `-`, `tfds:NAME/CONFIG:SPLIT`; a pandas DataFrame or Series, a
             `datasets.Dataset`, a `tf.data.Dataset`, a list of dictionaries, a dictionary of lists,
             or a sequence, whose items messages call `item` and `as_record` makes dictionaries.
-        is_row: whether dictionaries in memory, by the first of them, are rows and not items.
         least: the columns that a file needs at least; `noun` and `parts` are what it has then.
         header: whether the first line of a CSV or TSV names its columns; None is by the rule, with
             `header_names`, in lower case.
@@ -163,10 +89,14 @@ def open_table(
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
             when it is reached.
     """
-    file = open_source(data, item=item, as_record=as_record, is_row=is_row)
+    if is_file(data) and (table := _class_folder(data)) is not None:
+        return table
+    file = open_source(data, item=item, as_record=as_record)
     if isinstance(file, Table):
         return file
     number, line = file.first_line()
+    if file.form in (TXT, None) and line.startswith(_FASTTEXT):
+        return _fasttext(file)
     form = file.form or _form_of_content(file, line, header_names, is_wide=least > 1)
     if form == JSON:
         return json_table(file)
@@ -175,7 +105,6 @@ def open_table(
         separator = _SEPARATOR_LINE.fullmatch(line)
         delimiter = separator[1] if separator else _delimiter_of(file, line, header_names)
         begin, layout = number if separator else 0, {"delimiter": delimiter or ","}
-        header = True if header is None and file.form == CSV else header
     elif form == TXT:
         format, layout, header = "plain lines", None, False
     elif form == TSV and not has_literal_quotes and file.has('"'):
@@ -185,6 +114,7 @@ def open_table(
     rows = partial(_rows_of_cells, file, layout, begin)
     options = {"header": header, "header_names": header_names, "skip_invalid": skip_invalid}
     table = _table_of_cells(file, "lines" if form == TXT else form, format, rows, **options)
+    table.delimiter = layout and layout["delimiter"]
     if form == CONLL or len(table.names) < least:
         width = len(table.names)
         reason = (
@@ -202,12 +132,12 @@ def open_table(
     return table
 
 
-def open_objects(data, *, item, as_record, comment=None, is_row=lambda item: False):
+def open_objects(data, *, item, as_record, comment=None):
     """As `open_table`, for dictionaries that only JSON can hold; of any other text the `TextFile`.
 
     Its attribute `first` is the first line that is neither empty nor begins with `comment`.
     """
-    file = open_source(data, item=item, as_record=as_record, is_row=is_row)
+    file = open_source(data, item=item, as_record=as_record)
     if isinstance(file, Table):
         return file
     file.first = file.first_line(comment=comment)
@@ -235,7 +165,7 @@ def is_json_object(line):
     if not line.lstrip().startswith("{"):
         return False
     try:
-        return isinstance(parse_json(line), dict)
+        return isinstance(parsed_json(line), dict)
     except NotJson:
         # A brace and quotes at the start can only be meant as JSON; anything else is text.
         return line.lstrip("{ ").startswith('"')
@@ -258,7 +188,7 @@ def _json_lines(file, *, keep):
     for number, line in file.lines(keep=keep):
         if line.strip():
             try:
-                yield number, parse_json(line)
+                yield number, parsed_json(line)
             except NotJson as error:
                 message = f"not JSON ({error}); JSON Lines have one object per line."
                 raise file.error(number, message) from None
@@ -269,7 +199,7 @@ def parse_file(file, *, keep=False, advice=""):
     begin, _ = file.first_line()
     try:
         lines = islice(file.lines(keep=keep), begin - 1, None)
-        return parse_json("\n".join(line for _, line in lines))
+        return parsed_json("\n".join(line for _, line in lines))
     except NotJson as error:
         where = f", line {error.line + begin - 1}" if error.line is not None else ""
         raise InputError(f"{file.name}{where}: not JSON ({error}).{advice}") from None
@@ -290,20 +220,28 @@ def _form_of_content(file, line, names, *, is_wide):
 def _delimiter_of(file, line, names, *, is_wide=True):
     """The delimiter of a CSV, or None.
 
-    It is that by which its first line holds a known name, or else, where rows are to be wide, by
-    which nearly all rows have as many cells as the first, the most of several.
+    It is that by which its first line holds a known name, or else, if rows are to be wide, the only
+    one by which nearly all rows have as many cells as the first.
+
+    Raises InputError if there are several, as in rows without a header whose texts have commas.
     """
-    for delimiter in ",;":
+    for delimiter in ",;\t":
         cells = next(csv.reader([line], delimiter=delimiter), ())
         if len(cells) > 1 and {cell.strip().casefold() for cell in cells} & {*names}:
             return delimiter
-    lines, widths = [*islice(file.raw_lines(keep=True), _SAMPLE_LINES)] if is_wide else [], {}
+    lines, found = [*islice(file.raw_lines(keep=True), _SAMPLE_LINES)] if is_wide else [], []
     for delimiter in ",;\t" if is_wide else "":
         rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
         same = sum(len(row) == len(rows[0]) for row in rows)
         if len(rows[0]) > 1 and same >= _LEAST_OF_ONE_WIDTH * len(rows):
-            widths[delimiter] = len(rows[0])  # lines of another width are errors
-    return max(widths, key=widths.get, default=None)
+            found.append(delimiter)  # lines of another width are errors
+    if len(found) > 1:
+        shown = " or by ".join(f'"{delimiter}"' for delimiter in found).replace("\t", "a tab")
+        raise InputError(
+            f"{file.name}: columns could be separated by {shown}. Name the columns in a header, or "
+            f"write the line sep={found[-1]} before all others, as Excel does."
+        )
+    return next(iter(found), None)
 
 
 def _rows_of_cells(file, layout, begin, keep):
@@ -357,6 +295,9 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
     names, has_header, repeated = [cell.strip() for cell in first], header, ()
     if header is None:
         has_header = not {name.casefold() for name in names}.isdisjoint(header_names)
+        if file.form == CSV and not has_header:
+            _check_header(file, first_line, names)
+            has_header = True
     columns = [*map(str, range(1, len(names) + 1))]
     if has_header:
         columns, repeated = unique_names(names)
@@ -364,16 +305,8 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
     def read(*, keep=False):
         width = len(first)
         for number, row in islice(rows(keep), int(has_header), None):
-            if len(row) == width and not (has_header and row == first):
+            if len(row) == width:
                 yield number, dict(zip(columns, row))  # noqa: B905
-            elif len(row) == width:
-                raise file.error(
-                    number,
-                    Naming(
-                        "the header line again, as where files were joined; remove it here (if the "
-                        "first line is not a header, set {header=False})."
-                    ),
-                )
             elif skip_invalid:
                 table.skipped += 1
             else:
@@ -389,6 +322,67 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
     return table
 
 
+def _check_header(file, line, names):
+    """Raises InputError if all cells of a first line look like data: sentences, numbers, dates."""
+    named = [name for name in names if name]
+    if named and all(map(_is_data, named)):
+        raise file.error(
+            line,
+            Naming(
+                "the first line could be an example or name the columns: {}. Set {header=False} if "
+                "it is an example, or {header=True}.",
+                listed([name if len(name) <= 40 else f"{name[:39]}…" for name in named], quote='"'),
+            ),
+        )
+
+
+def _is_data(name):
+    """Whether the name of a column is a number, a date, or has as many words as a sentence."""
+    return is_number(name) or DATE.fullmatch(name) or len(name.split()) >= _WORDS_OF_A_SENTENCE
+
+
+# Labels before texts, and as names of folders.
+
+
+def _fasttext(file):
+    """The table of lines `__label__spam the text`, as fastText has them."""
+
+    def rows(*, keep=False):
+        for number, line in file.lines(keep=keep):
+            labels, words = [], line.split()
+            while words and words[0].startswith(_FASTTEXT):
+                labels.append(words.pop(0).removeprefix(_FASTTEXT))
+            if not labels and words:
+                raise file.error(number, f"no {_FASTTEXT} at its beginning, as other lines have.")
+            if labels:
+                label = labels[0] if len(labels) == 1 else labels
+                yield number, {"text": " ".join(words), "label": label}
+
+    names = ["text", "label"]
+    return Table(file.name, FASTTEXT, "fastText's lines", rows, names, location="line", file=file)
+
+
+def class_files(path):
+    """The files of a folder with a folder of .txt files for each class; [] of anything else."""
+    is_folder = os.path.isdir(path) and not is_stored_table(path)
+    return sorted(Path(path).glob("*/*.txt")) if is_folder else []
+
+
+def _class_folder(path):
+    """The table of a folder with `class_files`, or None."""
+    files = class_files(path)
+    if not files:
+        return None
+
+    def rows(*, keep=False):
+        for file in files:
+            text = "\n".join(line for _, line in TextFile(file).lines())
+            yield f"{file.parent.name}/{file.name}", {"text": text, "label": file.parent.name}
+
+    format = "a folder of texts for each class"
+    return Table(str(path), FOLDER, format, rows, ["text", "label"], location="file")
+
+
 # Stored tables, and data in memory.
 
 
@@ -398,18 +392,20 @@ def _stored(name):
     first = next(stored.rows(), None)
     if first is None:
         raise InputError(f"{name} has no {stored.location}s.")
-    about = {n: getattr(stored, n) for n in ("calls_columns", "location", "class_labels")}
-    rows = lambda *, keep=False: enumerate(stored.rows(), start=1)  # noqa: E731
+    attributes = ("calls_columns", "location", "class_labels", "declared")
+    about = {name: getattr(stored, name) for name in attributes}
+    rows = lambda *, keep=False: enumerate(map(plain, stored.rows()), start=1)  # noqa: E731
     return Table(name, stored.kind, stored.format, rows, [*first], **about)
 
 
-def _in_memory(data, *, item, as_record, is_row):
+def _in_memory(data, *, item, as_record):
     names, rows, repeated = rows_in_memory(data)
-    if names is None or not is_row(rows[0] if rows else {}):
+    if names is None:
         items, format = [*enumerate(map(as_record, rows), start=1)], f"given {item}s"
         return Table(f"the {format}", "given", format, items, item=item, calls_columns="keys")
     if not names and not rows:
         raise InputError("The given table has no columns. Expected one with a text in each row.")
     format, rows = f"{counted(len(rows), 'row')} in memory", [*enumerate(rows, start=1)]
     about = {"repeated": repeated, "class_labels": class_names(data)}
+    about |= {"declared": declared_labels(data), "has_names": not is_numbered(data)}
     return Table("the given table", "table", format, rows, names, **about)

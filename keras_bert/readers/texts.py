@@ -5,33 +5,44 @@ chosen. Rows without a text or a label are left out and counted.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 
 from keras_bert.base.errors import InputError, Naming, argument
-from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.columns import LABEL, Columns, parse_fields
-from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
+from keras_bert.base.formatting import counted, quoted
+from keras_bert.readers.columns import LABEL, Columns, given_columns
+from keras_bert.readers.examples import (
+    Example,
+    ExampleSource,
+    Missing,
+    shown_parts,
+)
 from keras_bert.readers.glue import glue_columns, glue_task
 from keras_bert.readers.labels import (
     BETWEEN_LABELS,
     bit,
+    fraction_among,
     is_missing,
     is_vector,
     list_of,
-    names_of_model,
+    named_labels,
     one_label,
     score,
     several_labels,
 )
-from keras_bert.readers.sources import is_file, is_text
+from keras_bert.readers.sources import CSV, FASTTEXT, FOLDER, JSON, TSV, is_file, is_text
 from keras_bert.readers.tables import open_table
 
 TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
+# Kinds of sources with columns.
+_TABLES = (CSV, TSV, JSON, FASTTEXT, FOLDER, "arrow", "tfds", "table")
+_FEW = 3  # labels, each of which may have a single example
 _IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
+_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
 _LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
 _NEEDS_NAMES = Naming(
     "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
@@ -116,15 +127,16 @@ class TextSource(ExampleSource):
         self.columns = Columns(
             roles=texts,
             form=form,
-            given=_given_columns(texts, fields, given),
+            given=given_columns(texts, fields, given),
             remembered=schema,
-            of_model=tuple(labels or ()) if form is not score else (),
             need_labels=need_labels,
             na=not keep_na,
         )
         self._task = glue_task(glue) if glue is not None and is_file(data) else None
-        self._name_of, self._label_of = names_of_model(labels), {}  # of cells with one label
-        self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
+        self._of_model = tuple(labels or ()) if form is not score else ()
+        self._na_words = Counter()  # (a part, a word such as NA in its place)
+        self._vectors, self._unclear, self._has_bars = 0, None, False
+        self._thousands, self._has_decimals = None, False  # of scores in a file with semicolons
         self._rows = None
         of_files = {**given, "header": header, "fields": fields, "glue": glue}
         common |= {"labels": labels, "need_labels": need_labels}
@@ -168,7 +180,10 @@ class TextSource(ExampleSource):
             schema |= {LABEL: [*columns.label], "label_names": self._label_names}
             schema["label_separator"] = [self._separator] if self._separator else []
             self.schema = {part: names for part, names in schema.items() if names}
-        self.is_chosen_by_content = bool(columns.by_content)
+        self.is_left_over = columns.left_over is not None
+        is_left_over = columns.label == (columns.left_over,) and table.has_names
+        self._header_label = one_label(columns.left_over) if is_left_over else None
+        self._longer = columns.longer_texts() if self.kind in _TABLES else None
         self._is_gold = _GOLD in [name.casefold() for name in columns.label]
         self.how = self._how()
         return self._read()
@@ -185,12 +200,31 @@ class TextSource(ExampleSource):
     def unlabelled(self):
         return sum(len(lines) for key, lines in self._left_out.items() if key[0] != "a text")
 
+    def first_examples(self, examples):
+        if self.kind not in _TABLES:
+            return ""
+        (example,), columns = examples, self.columns
+        parts = dict(zip(columns.roles, example.texts, strict=True))
+        if example.label is not None:
+            labels = example.labels if columns.form is not score else [str(example.label)]
+            parts[columns.noun] = ", ".join(labels)
+        unused = f" Not read: {quoted(columns.unused, most=5)}." if columns.unused else ""
+        return f"First example: {shown_parts(parts)}.{unused}"
+
     def _more_notes(self):
-        for label, count in self._na_labels.most_common():
+        for (part, word), count in self._na_words.most_common():
+            of_part = self.columns.label if part == "label" else chain(*self.columns.texts)
             yield (
-                f'{counted(count, "row")} with "{label}" in {self._described(self.columns.label)}, '
-                "which is read as no label, as in pandas. If it is the name of a class, set "
-                "`keep_na=True` (--keep-na)."
+                f'{counted(count, "row")} with "{word}" in {self._described(of_part)}, which is '
+                f"read as no {part}, as in pandas. If it is "
+                f"{'the name of a class' if part == 'label' else 'a text'}, set `keep_na=True` "
+                "(--keep-na)."
+            )
+        if self._longer is not None:
+            longer, read = map(self._records.describe, self._longer)
+            yield (
+                f"the texts in {longer} are longer than those in {read}, which are read. If they "
+                f"are the texts, name them with `fields` (--fields {self.columns.roles[0]}=…)."
             )
         if self._records.skipped:
             yield (
@@ -199,7 +233,26 @@ class TextSource(ExampleSource):
             )
 
     def _read(self):
-        yield from self._each(self._records, self._example)
+        examples = self._each(self._records, self._example)
+        if self._need_labels and not self.columns.is_score:
+            examples = [*examples]  # all labels together tell whether they are numbers
+            self._name_labels(examples)
+        for example in examples:
+            if not (self._need_labels or self.columns.is_score):
+                self._name_labels([example])
+            if self._task is not None:
+                self._task.check_label(example.label, example.error)
+            if self._accepted is not None:
+                self._check_labels(example.labels, example.error)
+            yield example
+        if self._thousands is not None and not self._has_decimals:
+            line, value = self._thousands
+            raise self.error(
+                line,
+                f'"{value}", in a file with semicolons, could be {float(value):g} or '
+                f"{value.replace('.', '')}, and no score has another number of decimals. Write "
+                "one of these.",
+            )
         if self._need_labels and self._count and self._vectors == self._count:
             raise InputError.naming("{}: each list {} {}", self.name, _LIKE_BITS, _NEEDS_NAMES)
         if self._unclear and not self._has_bars:
@@ -214,6 +267,30 @@ class TextSource(ExampleSource):
                 ),
             )
 
+    def _name_labels(self, examples):
+        """Gives the labels of examples, as they are written, their names (see `named_labels`).
+
+        Raises InputError if those of a file to train on are numbers, and not all of them whole.
+        """
+        written = dict.fromkeys(chain(*(e.labels for e in examples if e.label is not None)))
+        fraction = None if self._of_model or not self._need_labels else fraction_among(written)
+        if fraction is not None:
+            example = next(example for example in examples if fraction in example.labels)
+            raise example.error(
+                Naming(
+                    'the label "{}" could be a score or the name of a class. Train scores with '
+                    '{task="regression"}; write the name of a class as a word, such as "v{}".',
+                    fraction,
+                    fraction,
+                )
+            )
+        names = named_labels(written, self._of_model)
+        for example in examples:
+            if isinstance(example.label, tuple):
+                example.label = tuple(dict.fromkeys(names[label] for label in example.label))
+            elif example.label is not None:
+                example.label = names[example.label]
+
     def _example(self, line, record):
         columns = self.columns.texts
         text = self._text_of(line, record, columns[0])
@@ -221,12 +298,7 @@ class TextSource(ExampleSource):
         label = self._label(line, record) if self.columns.label else None
         if label is None and self._need_labels:
             raise self._without_label(record)
-        example = LabelledText(line, text, label, text_b, source=self)
-        if self._task is not None:
-            self._task.check_label(label, example.error)
-        if self._accepted is not None:
-            self._check_labels(example.labels, example.error)
-        return example
+        return LabelledText(line, text, label, text_b, source=self)
 
     def _without_label(self, record):
         """The Missing of a row without a label."""
@@ -248,17 +320,28 @@ class TextSource(ExampleSource):
         # Items of a sequence, and plain lines, are texts, whatever is in them.
         is_kept = self._are_items and record[names[0]] is not None
         if not is_kept and is_missing(text, na=self._na):
+            self._count_na("text", record.get(names[0]))
             raise Missing("a text", place=self._described(names))
         if self._may_be_no_text and not is_text(text):
             raise self.error(line, f'"{names[0]}" contains a NUL or half a surrogate pair.')
         return text
 
+    def _count_na(self, part, value):
+        """Counts a word such as NA in place of a part."""
+        if isinstance(value, str) and value.strip():
+            self._na_words[part, value] += 1
+
     def _as_text(self, line, value, names):
+        """The text of a value; of a number, its name among numbers."""
         try:
-            return value if isinstance(value, str) else one_label(value)
+            if isinstance(value, str):
+                return value
+            number = one_label(value)
+            return named_labels([number])[number]
         except ValueError:
-            message = f'no text under "{names[0]}"; a string is needed there.'
-            raise self.error(line, message) from None
+            is_bytes = isinstance(value, bytes)
+            expected = "a string is needed there" if not is_bytes else "its bytes are not UTF-8"
+            raise self.error(line, f'no text under "{names[0]}"; {expected}.') from None
 
     def _label(self, line, record):
         """The label of a row, None where it has none."""
@@ -266,25 +349,30 @@ class TextSource(ExampleSource):
             return self._label_of_columns(line, record)
         (name,), form = self.columns.label, self.columns.form
         value = record.get(name)
-        is_cell = isinstance(value, str)
-        if is_cell and value in self._label_of:
-            return self._label_of[value]
         if self.kind == "given" and self._need_labels and name not in record:
             noun = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
             raise self.error(line, f"no label. Give {noun} and the label.")
         if is_missing(value, na=self._na):
-            if is_cell and value.strip():
-                self._na_labels[value] += 1
+            self._count_na("label", value)
             is_none = form is not several_labels or (self.kind == "given" and value is None)
             return None if is_none else ()
         try:
             label = self._several(line, value) if form is several_labels else form(value)
         except ValueError as error:
             raise self.error(line, error) from None
-        if form is one_label:
-            label = None if self._is_gold and label == _NO_GOLD else self._name_of(label)
-        if is_cell and label is not None and form is not several_labels:
-            self._label_of[value] = label
+        if form is score and self._records.delimiter == ";":
+            if _THOUSANDS.fullmatch(value.strip()):
+                self._thousands = self._thousands or (line, value.strip())
+            self._has_decimals |= "." in value and not _THOUSANDS.fullmatch(value.strip())
+        if self._is_gold and label == _NO_GOLD:
+            return None
+        if form is one_label and label == self._header_label:
+            raise InputError.naming(
+                '{}: "{}" is the name of a column and one of its labels. If the first line is an '
+                "example, read it with {header=False} (in pandas header=None).",
+                self.name,
+                name,
+            )
         return label
 
     def _several(self, line, value):
@@ -304,9 +392,9 @@ class TextSource(ExampleSource):
             self._has_bars |= BETWEEN_LABELS in parts
             # Commas or semicolons, and labels on both sides of each.
             may_be_several = any(x in parts and all(map(str.strip, parts.split(x))) for x in ",;")
-            if may_be_several and not self.columns.is_label(parts):
+            if may_be_several and parts not in self._of_model:
                 self._unclear = self._unclear or (line, parts)
-        return tuple(map(self._name_of, labels))
+        return labels
 
     def _label_of_columns(self, line, record):
         """The labels whose columns have a 1; None where one has nothing."""
@@ -316,7 +404,7 @@ class TextSource(ExampleSource):
         for name, value in cells.items():
             if bit(value) is None:
                 raise self.error(line, f'{value!r} in "{name}" should be 0 or 1, for a label.')
-        return tuple(self._name_of(name) for name, value in cells.items() if bit(value))
+        return tuple(name for name, value in cells.items() if bit(value))
 
     def _described(self, names):
         return " and ".join(map(self._records.describe, names))
@@ -327,8 +415,8 @@ class TextSource(ExampleSource):
             return "plain lines, one text per line"
 
         def shown(names, between):
-            by_content = [" (by its content)" * (name in columns.by_content) for name in names]
-            return between.join(map(str.__add__, map(table.describe, names), by_content))
+            left = [" (the only column left)" * (name == columns.left_over) for name in names]
+            return between.join(map(str.__add__, map(table.describe, names), left))
 
         header = f" with{'' if table.has_names else 'out'} a header line" if table.are_cells else ""
         text = "texts in" if len(columns.texts) > 1 else "text in"
@@ -371,67 +459,3 @@ def _as_record(item, names):
             noun = "pairs of strings, or two strings and their label"
         raise ValueError(f"Texts must be {noun}. Received: {item!r}.")
     return dict(zip((*names, LABEL), parts, strict=False))
-
-
-def _given_columns(texts, fields, columns):
-    """{a text, or "label": its column}, of `fields` and of the arguments for single columns."""
-    given = in_fields = parse_fields(fields, parts=(*texts, LABEL))
-    for setting, column in columns.items():
-        name = setting.partition("_")[0]
-        if column is not None:
-            if name in given:
-                other = "{fields} with {}=…" if name in in_fields else "{label_column}"
-                other = Naming(other, name)
-                raise InputError.naming(
-                    "Give either {}, or {}, not both.", argument(setting), other
-                )
-            given = {**given, name: column}
-    return given
-
-
-def text_warnings(examples):
-    """Lines for the user on unusual `LabelledText`s: how many there are, and the first line."""
-    labels = Counter(label for example in examples for label in example.labels)
-    empty, in_quotes, lines = [], [], []
-    for example in examples:
-        if not all(map(str.strip, example.texts)):
-            empty.append(example)
-        if isinstance(example.label, str) and _IN_QUOTES.fullmatch(example.label):
-            in_quotes.append(example)
-    if empty:
-        lines.append(f"{first_location(empty)}: {counted(len(empty), 'text')} without a word.")
-    if in_quotes:
-        label = in_quotes[0].label
-        lines.append(
-            f"{first_location(in_quotes)}: {counted(len(in_quotes), 'label')} in quotes. Quotes "
-            f"are ordinary characters here: {label} and {label[1:-1]} are different labels."
-        )
-    alike = defaultdict(list)
-    for label in labels:
-        if isinstance(label, str):
-            alike["".join(label.split()).casefold()].append(label)
-    for group in filter(lambda group: len(group) > 1, alike.values()):
-        counts = listed(f'"{label}" ({labels[label]:,})' for label in sorted(group))
-        lines.append(
-            f"{examples[0].source.name}: the labels {counts} differ only in case or spaces, and "
-            "are different labels here."
-        )
-    lines += contradictions(examples)
-    return [*lines, *examples[0].source.notes()] if examples else lines
-
-
-def contradictions(examples, *, noun="example"):
-    """A line for texts that are repeated with another label; `noun` says what the examples are."""
-    first_with, others = {}, []
-    for example in examples:
-        first = first_with.setdefault(example.texts, example)
-        if example.label is not None and {*first.labels} != {*example.labels}:
-            others.append(example)
-    if others:
-        example = others[0]
-        has_or_have = "has" if len(others) == 1 else "have"
-        yield (
-            f"{first_location(others)}: {counted(len(others), noun)} {has_or_have} the text of an "
-            f"earlier one (line {first_with[example.texts].line}), but another "
-            f"{'score' if isinstance(example.label, float) else 'label'}."
-        )

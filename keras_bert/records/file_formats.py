@@ -100,6 +100,7 @@ class ArrowTable:
     Attributes:
         format: the format in words.
         class_labels: {column of class labels, or of lists of them: the labels' names}.
+        declared: the columns of class labels, and those that pandas wrote as categories.
 
     Raises:
         InputError: the folder has several splits, or a file is missing or damaged.
@@ -114,6 +115,9 @@ class ArrowTable:
         self._files = _files_of(path) if self._is_folder else [path]
         first = next(self._batches(), None)
         self.class_labels = _class_names({} if first is None else first.schema.metadata)
+        fields = () if first is None else first.schema
+        categories = [field.name for field in fields if hasattr(field.type, "index_type")]
+        self.declared = [*self.class_labels, *categories]
 
     def rows(self):
         """Yields a dictionary per row."""
@@ -273,7 +277,7 @@ class TfdsSplit:
 
     Attributes:
         format: the format in words.
-        class_labels: the features that are class labels.
+        class_labels, declared: the features that are class labels.
 
     Raises:
         InputError: it is not prepared, or a shard is missing or damaged.
@@ -297,6 +301,7 @@ class TfdsSplit:
                 raise InputError(f"{path} is missing. Prepare the dataset {name} again.")
         features = read_json(folder / _FEATURES).get("featuresDict", {}).get("features", {})
         self.class_labels = [name for name, about in features.items() if _is_class(about)]
+        self.declared = self.class_labels
         self._paths, self._readers = paths, dict(_feature_readers(features, folder))
 
     def rows(self):

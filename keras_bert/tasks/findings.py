@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.examples import first_location
-from keras_bert.readers.texts import contradictions
+from keras_bert.readers.text_notes import contradictions
 
 _MOST_NAMES = 5
 _CLASS_WEIGHTS = (

@@ -13,7 +13,7 @@ from keras_bert.base.formatting import quoted
 from keras_bert.heads.reader import ReadingModel
 from keras_bert.readers import ERROR
 from keras_bert.readers.examples import report_notes, report_source
-from keras_bert.readers.labels import label_or_none, unknown_label
+from keras_bert.readers.labels import label_or_none, named_labels, unknown_label
 from keras_bert.readers.sources import is_file, plain, rows_in_memory
 
 
@@ -122,6 +122,7 @@ def weights_of_classes(class_weight, labels):
 
 def _number_of_class(key, labels):
     name = key if isinstance(key, str) and key in labels else label_or_none(key)
+    name = name if name is None else named_labels([name], labels)[name]
     by_name = labels.index(name) if name in labels else None
     if isinstance(key, str) or isinstance(key, bool) or not isinstance(key, int):
         by_index = None

@@ -157,7 +157,7 @@ def test_a_run_from_a_folder_without_special_tokens(name, tmp_path):
     write(name, built(name, vocab, merges), tmp_path / "model")
     folder = tmp_path / "model"
     rows = [f"{label}\t{text}" for text, label in zip(TEXTS * 4, LABELS * 4, strict=True)]
-    (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "train.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n", encoding="utf-8")
     lines = []
     kb.finetune(
         task="classifier",

@@ -73,7 +73,7 @@ def test_a_file_beside_a_folder_does_not_make_it_a_checkpoint(folder, tmp_path):
 
 def labelled(folder):
     """The flags of labelled files for `finetune`."""
-    (folder / "labelled.tsv").write_text("a text\tham\nanother\tspam\n")
+    (folder / "labelled.tsv").write_text("text\tlabel\na text\tham\nanother\tspam\n")
     return ["--train", str(folder / "labelled.tsv"), "--dev", str(folder / "labelled.tsv")]
 
 

@@ -106,6 +106,10 @@ def test_the_error_of_an_unknown_flag_names_flags_that_begin_like_it(tmp_path, c
     assert stop.value.code == 2
     said = capsys.readouterr().err
     assert "Unknown arguments: --text a pair?. Did you mean --text-a or --text-b? See" in said
+    with pytest.raises(SystemExit):
+        cli.main(["finetune", "--train", "a.csv", "--no-header"])
+    said = capsys.readouterr().err
+    assert "Unknown argument: --no-header. Write it as --header no. See" in said
 
 
 _HOSTILE = "\x1b[31m\x07\r\x9b\u202e\u200f\x7f"

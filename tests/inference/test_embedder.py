@@ -145,7 +145,7 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
     from_file = list(embed(model=model_folder, data=path, report=lines.append))
     given = list(embed(model=(encoder, tokenizer), text=["the bank", "of the river"]))
     assert [one.line for one in from_file] == [2, 3]
-    assert len(lines) == 1 and "TSV with a header" in lines[0]
+    assert len(lines) == 2 and "TSV with a header" in lines[0]
     for one, other in zip(from_file, given, strict=True):
         assert one.tokens == other.tokens
         np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-6)

@@ -287,7 +287,7 @@ def test_pairs_of_wic_and_of_superglue(folder, vectors_of, tmp_path, capsys):
         ("a.tsv", "text\tsense\nno mark\tx\na **b**\ty\n", "line 2: 0 marked words. Expected one"),
         ("a.tsv", "text\tsense\na **b** **c**\tx\n", "line 2: 2 marked words. Expected one, mark"),
         ("a.txt", "a **b** c\nd **e** f\n", "Could not read"),
-        ("a.jsonl", '{"text": "a **b**"}\n', "no column looks like a label"),
+        ("a.jsonl", '{"text": "a **b**"}\n', "no column has a usual name for the label"),
         ("a.tsv", "text\tsense\na **b**\t\n", "line 2"),
         ("a.tsv", "text\tsense\na **\u200b** c\tx\n", "has no token. Mark a word."),
     ],

@@ -88,8 +88,14 @@ def test_parquet_of_another_program(tmp_path):
     assert [e.label for e in TextSource(path, fields="text=body,label=kind")] == ["x", "y"]
     several = TextSource(path, fields="text=body,label=topic", form=several_labels)
     assert [e.label for e in several] == [("a",), ("b",)]
-    with raises_input_error('no column looks like a label...columns are "body", "topic"'):
-        TextSource(path)
+    for data in (path, table):  # a usual name, and what pandas declares
+        with raises_input_error('several columns have a usual name for the label..."topic"...kind'):
+            TextSource(data)
+        assert TextSource(data, text_column="body", label_column="kind").columns.label == ("kind",)
+    table = table.drop(columns="topic")
+    table.to_parquet(path)
+    for data in (path, table):
+        assert TextSource(data).columns.label == ("kind",)
     table["score"] = ["1", None]  # an empty cell is not the mark of a class label
     table.to_parquet(path)
     gap = TextSource(path, fields="text=body,label=score")

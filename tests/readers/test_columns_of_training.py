@@ -92,9 +92,9 @@ def test_words_and_tags(write):
     rows = [{"w": ["ada", "ran"], "t": ["B-PER", "O"], "words": ["x"], "tags": ["O"]}]
     train = TaggedSource(write("a.jsonl", rows), word_column="w", tag_column="t")
     for data in (write("b.jsonl", rows), pandas.DataFrame(rows)):
-        (sentence,) = TaggedSource(data, schema=train.schema)
-        expected = ("ada", "ran") if not isinstance(data, pandas.DataFrame) else ("x",)
-        assert sentence.words == expected
+        for columns in ({"schema": train.schema}, {"word_column": "w", "tag_column": "t"}):
+            (sentence,) = TaggedSource(data, **columns)
+            assert (sentence.words, sentence.tags) == (("ada", "ran"), ("B-PER", "O"))
     line = "1\tado\tada\tPROPN\tNNP" + "\t_" * 5 + "\n"
     train = TaggedSource(write("a.conllu", line), tag_column="xpos")
     assert train.schema == {"word": ["FORM"], "tag": ["XPOS"]}
@@ -155,7 +155,7 @@ def test_one_word_per_row(write, monkeypatch):
         ("sentence_id,word,tag\n1,a,O\n2,b,O\n1,c,O\n", "line 4: sentence 1 comes again after"),
         ("sentence_id,word,tag\n1,a,O\n1,,O\n", 'line 3: no word in "word"'),
         ("sentence_id,word,tag\n1,a,O\n1,b,\n", 'line 3: no tag in "tag"'),
-        ("sentence_id,word,kind\n1,a,O\n", 'no column with the tag among "sentence_id", "word"'),
+        ("sentence_id,word,kind\n1,a,O\n", 'no tags among the columns ("sentence_id", "word"'),
         ("sentence_id,word,ner,tag\n1,a,O,O\n", 'the tag could be in "ner", "tag". Give the right'),
     ],
 )
@@ -167,38 +167,108 @@ def test_bad_tables_of_words(content, message, write):
 CHUNKS = "the DT B-NP {}\nman NN I-NP {}\n\n"
 
 
-def test_the_tag_column_is_chosen_from_the_whole_file(write):
-    late = CHUNKS.format("O", "O") * 800 + CHUNKS.format("O", "B-PER")
-    source = TaggedSource(write("a.conll", late))
-    assert source.description.endswith("tag in column 4")
-    with raises_input_error(
-        "a.conll: the tag could be in column 3, or in column 4, which has O for all words"
-    ):
-        TaggedSource(write("a.conll", CHUNKS.format("O", "O") * 3))
-
-
-GOLD = "ann NNP B-PER {}\nleft VBD O {}\nrome NNP B-LOC {}\n\n"
-
-
-@pytest.mark.parametrize(
-    "predicted", [("O", "O", "O"), ("B-PER", "O", "O"), ("B-LOC", "B-PER", "B-LOC")]
-)
-def test_predictions_in_the_last_column_are_not_read(predicted, write):
-    path = write("a.conll", GOLD.format(*predicted) * 2)
+def test_two_columns_of_tags_are_a_question(write):
+    gold = "ann NNP B-PER {}\nleft VBD O {}\nrome NNP B-LOC {}\n\n"
     labels = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-    for options in (
-        {"labels": labels},
-        {"schema": {"word": [1], "tag": [3], "width": [3]}, "labels": labels},
-    ):
-        source = TaggedSource(path, **options)
-        assert [s.tags for s in source][0] == ("B-PER", "O", "B-LOC")
-    if set(predicted) == {"O"}:
-        with raises_input_error("the tag could be in column 3, or in column 4"):
+    late = CHUNKS.format("O", "O") * 800 + CHUNKS.format("O", "B-PER")
+    files = [late, CHUNKS.format("O", "O")]
+    for predicted in (("O", "O", "O"), ("B-PER", "O", "O"), ("B-LOC", "B-PER", "B-LOC")):
+        files.append(gold.format(*predicted) * 2)  # as the input of conlleval
+    for content in files:
+        path = write("a.conll", content)
+        with raises_input_error(
+            'a.conll: the tag could be in column 3 ("B-...") or in column 4 (...). Give the right '
+            "one, such as `tag_column=4`."
+        ):
             TaggedSource(path)
-    else:
-        source = TaggedSource(path)
-        assert "tag in column 3 (not the predictions in column 4)" in source.description
-        assert [s.tags for s in source][0] == ("B-PER", "O", "B-LOC")
+        schema = TaggedSource(path, tag_column=3).schema
+        assert schema == {"word": [1], "tag": [3], "width": [4]}
+        assert "tag in column 3" in TaggedSource(path, schema=schema, labels=labels).description
+        assert [*TaggedSource(path, need_labels=False)][0].tags is None
+
+
+def test_numbers_and_empty_columns_are_no_tags(write):
+    scores = "Lamp\tTHING\t0.91\nfell\tO\t0.99\n\n"
+    offsets = "Lamp 0 4 _ THING -\nfell 5 9 _ O -\n\n"
+    for content, column in ((scores, 2), (offsets, 5)):
+        source = TaggedSource(write("a.conll", content * 2))
+        assert source.description.endswith(f"word in column 1, tag in column {column}")
+        assert source.shown() == "First example: Lamp (THING) fell (O)"
+    with raises_input_error('the tag could be in column 2 ("N", "V") or in column 3 ("a", "b")'):
+        TaggedSource(write("a.conll", "Lamp N a\nfell V b\n\ndoor N a\n"))
+
+
+def test_a_header_of_conll_names_its_columns(write):
+    rows = "Lamp\tNN\tB-THING\nfell\tVB\tO\n\nRiver\tNN\tB-PLACE\n"
+    expected = [("B-THING", "O"), ("B-PLACE",)]
+    for header, given in (
+        ("word\tpos\ttag", {}),
+        ("Token\tx\tNER", {}),
+        ("token\tpos\tner", {"tag_column": "ner"}),
+        ("token\tpos\tner", {"tag_column": 3}),
+    ):
+        for name in ("a.conll", "a.tsv", "a"):
+            for lines in (rows, rows.replace("\t", " ")):
+                lines = (
+                    f"{header}\n{lines}"
+                    if "\t" in lines
+                    else f"{header.replace(chr(9), ' ')}\n{lines}"
+                )
+                source = TaggedSource(write(name, lines), **given)
+                assert [s.tags for s in source] == expected, source.description
+                assert "and a header line" in source.description
+    with raises_input_error('the tag could be in column 2 ("NN", "VB") or in column 3 ("B-PLACE"'):
+        TaggedSource(write("a.conll", f"token\tpos\tner\n{rows}"))
+
+
+def test_comments_and_the_parts_of_conll_2012(write):
+    row = "nw/x 0 {} {} NN (NP*) - - - - {} * -\n"
+    sentence = (
+        row.format(0, "Green", "(ORG*") + row.format(1, "Works", "*)") + row.format(2, "fell", "*")
+    )
+    sentence += row.format(3, "Rome", "(LOC)")
+    content = f"#begin document (nw/x); part 000\n{sentence}\n{sentence}\n#end document\n"
+    path = write("a.conll", content + content)
+    source = TaggedSource(path, tag_column=11)
+    sentences = [*source]
+    assert {s.tags for s in sentences} == {("B-ORG", "I-ORG", "O", "B-LOC")}
+    assert [s.document for s in sentences] == [0, 0, 1, 1]
+    assert sentences[0].words == ("Green", "Works", "fell", "Rome")
+    with raises_input_error(
+        'column 6 ("(NP*)") or in column 11 ("(LOC)", "(ORG*", "*", … and 1 more)'
+    ):
+        TaggedSource(path)
+    broken = write("b.conll", "a (X*\nb (Y*)\n\n")
+    with raises_input_error('line 2: "(Y*)" cannot be read as part of a chunk'):
+        list(TaggedSource(broken))
+    lines = "# id x0\tdomain=train\ngreen _ _ B-ORG\nworks _ _ I-ORG\n\n"
+    source = TaggedSource(write("a.conll", lines * 2))
+    assert [s.tags for s in source] == [("B-ORG", "I-ORG")] * 2
+
+
+def test_tables_of_words_without_sentences_are_told_so(write):
+    path = write("a.csv", "word,tag\nGreen,B-ORG\nfell,O\n\nGreen,B-ORG\n")
+    for data in (path, pandas.read_csv(path), pandas.read_csv(path).to_dict("records")):
+        with raises_input_error(
+            'has one word per row in "word", and no column with the number of its sentence '
+            "(sentence_id). Name that as `sentence_column`"
+        ):
+            TaggedSource(data)
+
+
+def test_several_keys_of_tags_are_a_question(write):
+    rows = [{"tokens": ["ada"], "pos_tags": ["N"], "ner": ["B-PER"]}]
+    for data in (write("a.jsonl", rows), rows, pandas.DataFrame(rows)):
+        with raises_input_error(
+            'the tag could be in "pos_tags", "ner". Give the right one as `tag_'
+        ):
+            TaggedSource(data)
+        (sentence,) = TaggedSource(data, tag_column="ner")
+        assert sentence.tags == ("B-PER",)
+    tokens = [{"tokens": ["ada", "ran"], "ner_tags": [1, -100]}]
+    for data in (write("a.jsonl", tokens), tokens, pandas.DataFrame(tokens)):
+        with raises_input_error('"ner_tags" has -100, by which transformers marks tokens'):
+            list(TaggedSource(data))
 
 
 def test_a_txt_has_sentences_or_conll(write):

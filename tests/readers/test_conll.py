@@ -52,7 +52,7 @@ def columns(*order, tabs=False):
 
 
 def test_conll_with_its_documents_and_the_line_of_every_word(read):
-    source = read(CONLL_2003)
+    source = read(CONLL_2003, tag_column=4)
     examples = list(source)
     assert [(e.words, e.tags) for e in examples] == SENTENCES
     assert [e.document for e in examples] == [0, 0, 1]
@@ -62,8 +62,8 @@ def test_conll_with_its_documents_and_the_line_of_every_word(read):
 
 
 @pytest.mark.parametrize("tabs", [True, False])
-@pytest.mark.parametrize("order", [(0, 3), (3, 0), (3, 1, 0), (1, 0, 2, 3)])
-def test_columns_are_told_by_content_whatever_their_order(order, tabs, read):
+@pytest.mark.parametrize("order", [(0, 3), (3, 0), (3, 1, 0), (1, 0, 3)])
+def test_the_only_column_of_tags_of_chunks_is_read_whatever_the_order(order, tabs, read):
     examples = list(read(columns(*order, tabs=tabs)))
     assert [(e.words, e.tags) for e in examples] == SENTENCES
     assert [e.document for e in examples] == [0, 0, 1]
@@ -200,9 +200,11 @@ def test_sentences_from_python():
         "a",
         "b",
     )
-    for bad in ([[1, 2]], [[""]], [{"text": 5}], [([], "O")], [None], [5]):
+    for bad in ([[1, 2]], [[""]], ["a", {"text": 5}], [([], "O")], [None], [5]):
         with pytest.raises(ValueError, match="A sentence must be"):
             TaggedSource(bad, need_labels=False)
+    with raises_input_error('the given table, row 1: no text under "text"'):
+        TaggedSource([{"text": 5}], need_labels=False)
 
 
 def test_real_files(shared_data):
@@ -223,12 +225,14 @@ def test_a_prepared_dataset_names_its_tags(tmp_path, monkeypatch):
     labels = {"ner": ["O", "B-ORG", "B-PER"], "pos": ["NNP", "VBZ"]}
     prepare(tmp_path, "conll2003", features, rows, labels=labels)
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    source = TaggedSource("tfds:conll2003:train")
+    with raises_input_error('the tag could be in "ner", "pos". Give the right one as `tag_column`'):
+        TaggedSource("tfds:conll2003:train")
+    source = TaggedSource("tfds:conll2003:train", tag_column="ner")
     assert pairs(source) == [(("EU", "rejects"), ("B-ORG", "O")), (("Peter",), ("B-PER",))]
     assert source.description.endswith('words in "tokens", tags in "ner"')
     other = TaggedSource("tfds:conll2003:train", tag_column="pos")
     assert pairs(other)[1] == (("Peter",), ("NNP",))
-    with raises_input_error('record 1: no "chunks" among the keys'):
+    with raises_input_error('has no column "chunks". Its columns are "tokens", "ner", "pos"'):
         TaggedSource("tfds:conll2003:train", tag_column="chunks")
 
 
@@ -251,7 +255,7 @@ LABELLED = "We meet at noon .\tham\nWin a prize now !\tspam\nSee you there .\tha
         ('{"words": ["a"], "tags": ["O"]}\n{"words": ["a"], "tags": 1}', 'line 2: "tags" should'),
         ('{"words": [], "tags": []}', 'has no word in "words" of any record (line 1), so there is'),
         ('{"words": ["a", ""], "tags": ["O", "O"]}', 'line 1: "words" should be a list of strings'),
-        ('{"words": ["a"]}', 'line 1: no "tags" among the keys'),
+        ('{"words": ["a"]}', 'line 1: no tags among the keys ("words"); give them as `tag_column`'),
         ('{"words": ["a"], "tags": ["O"]}\n[]', "line 2: not a JSON object"),
         (LABELLED, 'line 1: the word "We meet at noon ." contains spaces, as most do'),
         (f"{CONLLU}\n2\tx\n", "line 12: 2 columns; a word of CoNLL-U has 10"),

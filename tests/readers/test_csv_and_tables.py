@@ -77,9 +77,14 @@ def test_a_pipe_gives_the_same_examples_as_a_file(name, monkeypatch):
     if FILES[name].count(b"text,label") or FILES[name].count(b"text;label"):
         content = FILES[name].replace(b"text", b"note", 1).replace(b"label", b"kind", 1)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
-        assert examples("-", header=True) == EXAMPLES  # by its content
+        given = {"text_column": "note", "label_column": "kind"}
+        assert examples("-", header=True, **given) == EXAMPLES
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
-        with raises_input_error("standard input...could be the name of the column...`header=True`"):
+        with raises_input_error(
+            "standard input: no column has a usual name for the text and the label. Its columns "
+            "are "
+            'column 1 ("note"), column 2 ("kind")...the first line names the columns, set `header='
+        ):
             examples("-")
 
 
@@ -156,10 +161,14 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
     pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
     frame = pandas.DataFrame({"id": [1, 2], "body": ["a", "b"], "topic": [3, 4]}, index=[7, 7])
     assert examples(frame, text_column="body", label_column="topic") == [("a", "3"), ("b", "4")]
+    assert examples(frame) == [("a", "3"), ("b", "4")]
     with raises_input_error(
-        'the given table: no column looks like a text...columns are "id", "body", "topic"'
+        "the given table: no column has a usual name for the text and the label. Its columns are "
+        '"id" (2 different: "1", "2"), "note" (2 different: "a", "b"), '
+        '"kind" (2 different: "3", "4")'
+        '. Give `text_column="…"` `label_column="…"`.'
     ):
-        examples(frame)
+        examples(frame.rename(columns={"body": "note", "topic": "kind"}))
     scores = pandas.DataFrame({"text_a": ["a", "b"], "text_b": ["c", "d"], "score": [0.5, np.nan]})
     source = TextSource(scores, texts=PAIR, form=score)
     assert [(e.texts, e.label) for e in source] == [(("a", "c"), 0.5)]

@@ -5,11 +5,13 @@ import os
 import threading
 
 import numpy as np
+import pandas
 import pytest
 
 from keras_bert.readers import sources
 from keras_bert.readers.labels import score, several_labels
-from keras_bert.readers.texts import TextSource, text_warnings
+from keras_bert.readers.text_notes import text_warnings
+from keras_bert.readers.texts import TextSource
 from tests.messages import raises_input_error
 
 
@@ -34,55 +36,65 @@ ROWS = [(f"a text of words, number {i}", "10"[i % 2]) for i in range(24)]
 TSV = "".join(f"{text}\t{label}\n" for text, label in ROWS)
 
 
-def test_tsv_without_header_is_told_by_content_whichever_column_comes_first(write):
-    assert pairs(TextSource(write(TSV))) == ROWS
+GIVEN = {"text_column": 1, "label_column": 2}
+
+
+def test_a_tsv_without_header_names_its_columns_by_numbers(write):
+    assert pairs(TextSource(write(TSV), **GIVEN)) == ROWS
     swapped = "".join(f"{label}\t{text}\n" for text, label in ROWS)
-    assert pairs(TextSource(write(swapped))) == ROWS
+    path = write(swapped)
+    assert pairs(TextSource(path, text_column=2, label_column=1)) == ROWS
+    assert pairs(TextSource(path, text_column=2)) == ROWS  # the other is left over
+    with raises_input_error(
+        "no column has a usual name for the text and the label. Its columns are column 1 "
+        '(2 different: "1", "0"), column 2 (24 different: "a text of words, number 0", '
+        '"a text of words, number 1", …). Give `text_column="2"` `label_column="1"`. If the first '
+        "line names the columns, set `header=True`."
+    ):
+        TextSource(path)
 
 
-def test_a_header_is_found_by_known_names_and_by_content(write):
+def test_a_header_is_found_by_known_names(write):
     source = TextSource(write("Label\tid\tSentence\nx\t1\tone two\ny\t2\tthree four\n"))
+    assert source.shown() == 'First example: text: "one two", label: "x". Not read: "id".'
     assert pairs(source) == [("one two", "x"), ("three four", "y")]
     assert 'text in "Sentence", label in "Label"' in source.description
     unknown = write("wording\tkind\n" + TSV)
-    with raises_input_error(
-        'line 1: "kind" in column 2 could be the name of the column, or a label...`header'
-    ):
+    with raises_input_error('column 1 (25 different: "wording", ...If the first line names the'):
         TextSource(unknown)
-    assert pairs(TextSource(unknown, header=True)) == ROWS
-    assert pairs(TextSource(unknown, header=False)) == [("wording", "kind"), *ROWS]
+    with raises_input_error(
+        '"wording" (24 different: ...Give `text_column="wording"` `label_column'
+    ):
+        TextSource(unknown, header=True)
+    assert pairs(TextSource(unknown, header=True, **GIVEN)) == ROWS
+    assert pairs(TextSource(unknown, header=False, **GIVEN)) == [("wording", "kind"), *ROWS]
     named = TextSource(unknown, label_column="kind")
     assert pairs(named) == ROWS
     assert "with a header line" in named.description and '"kind"' in named.description
 
 
-def test_a_rare_label_in_the_first_line_is_a_question_unless_a_model_has_it(write):
-    with raises_input_error('line 1: "2" in column 2 could be the name of the column'):
-        TextSource(write("a text\t2\n" + TSV))
-    rare = write("a text\trare\n" + TSV)
-    assert pairs(TextSource(rare, labels=("0", "1", "rare")))[0] == ("a text", "rare")
+def test_the_only_column_that_is_left_is_read_whatever_it_holds(write):
+    few = "text\tverdict\na fine text\tx\na long text\tx\n"
+    source = TextSource(write(few))
+    assert pairs(source) == [("a fine text", "x"), ("a long text", "x")]
+    assert source.is_left_over
+    assert source.description.endswith('text in "text", label in "verdict" (the only column left)')
+    ids = "text\tid\n" + "".join(f"the text {n}\tx{n}\n" for n in range(20))
+    (note,) = text_warnings([*TextSource(write(ids))])
+    assert note.endswith(
+        "each of the 20 labels occurs only once. Expected labels that several examples have; see "
+        "the first example."
+    )
+    with_language = "lang\tphrase\tlabel\n" + "".join(f"en\t{t}\t{y}\n" for t, y in ROWS)
+    with raises_input_error('The possible columns are "lang" (1 different: "en"), "phrase" (24'):
+        TextSource(write(with_language))
 
 
-def test_a_label_has_two_values_that_repeat_unless_rows_are_few_and_nothing_else_is_left(write):
-    few = "a fine text\tx\na long text\tx\n"
-    assert pairs(TextSource(write(few))) == [("a fine text", "x"), ("a long text", "x")]
-    for many in (few * 10, "".join(f"the text {n}\tx{n}\n" for n in range(20))):
-        with raises_input_error("no column looks like a label (two or more values that repeat)"):
-            TextSource(write(many))
-    with_language = "".join(f"en\t{text}\t{label}\n" for text, label in ROWS)
-    assert pairs(TextSource(write(with_language))) == ROWS
-
-
-def test_an_id_of_which_rows_come_twice_is_no_label_beside_one(write):
-    rows = [f"T-{n}\tthe text {n}\t{'xy'[n % 2]}\n" for n in range(30)]
-    assert pairs(TextSource(write("".join([*rows, rows[4]]))))[0] == ("the text 0", "x")
-
-
-def test_a_text_that_is_a_known_name_is_a_question(write):
+def test_a_left_over_column_that_is_called_as_one_of_its_labels_is_a_question(write):
     path = write("review\t1\n" + TSV)
     with raises_input_error('"1" is the name of a column and one of its labels...`header=False`'):
-        TextSource(path)
-    assert pairs(TextSource(path, header=False))[0] == ("review", "1")
+        list(TextSource(path))
+    assert pairs(TextSource(path, header=False, **GIVEN))[0] == ("review", "1")
 
 
 def test_columns_and_header_can_be_given(write):
@@ -92,9 +104,25 @@ def test_columns_and_header_can_be_given(write):
     with_header = "b\tb2\tfirst\tsecond\n" + rows
     named = TextSource(write(with_header), text_column="first", label_column="b2")
     assert pairs(named)[4] == ("the text of row 4", "1")
-    with raises_input_error('"1" is the name of a column and one of its labels'):
-        TextSource(write(TSV), header=True)
-    assert len(pairs(TextSource(write("text\tlabel\n" + TSV), header=False))) == len(ROWS) + 1
+    assert len(pairs(TextSource(write("text\tlabel\n" + TSV), header=False, **GIVEN))) == 25
+
+
+def test_longer_texts_in_another_column_are_named(write):
+    rows = "".join(f"doc{n}.txt\ta whole sentence, number {n}\t{n % 2}\n" for n in range(6))
+    path = write("content\tsource text\tlabel\n" + rows)
+    for data in (path, pandas.read_csv(path, sep="\t")):
+        source = TextSource(data)
+        assert source.shown() == (
+            'First example: text: "doc0.txt", label: "0". Not read: "source text".'
+        )
+        (note,) = source.notes()
+        assert note.endswith(
+            'the texts in "source text" are longer than those in "content", which are read. If '
+            "they are the texts, name them with `fields` (--fields text=…)."
+        )
+        for given in ({"text_column": "content"}, {"schema": {"text": ["content"]}}):
+            assert TextSource(data, **given).notes() == []
+        assert TextSource(data, text_column="source text").notes() == []
 
 
 def test_quotes_are_literal_and_only_newline_ends_a_line(write):
@@ -183,19 +211,22 @@ def test_a_pipe_of_a_table_is_answered_row_by_row(monkeypatch):
         assert [e.text for e in source] == ["b", "c"]
 
 
-def test_known_labels_tell_the_column_in_an_unlabelled_world(write):
+def test_a_model_does_not_tell_the_columns_by_its_labels(write):
     rows = "".join(f"en\tsome text number {i}\t{'ham' if i % 3 else 'spam'}\n" for i in range(4))
-    assert TextSource(write(rows), labels=("ham", "spam")).columns.label == ("3",)
-    unlabelled = TextSource(
-        write("1\tfirst text\n2\tsecond text\n"), labels=("ham", "spam"), need_labels=False
-    )
-    assert pairs(unlabelled) == [("first text", None), ("second text", None)]
+    with raises_input_error("no column has a usual name for the text and the label"):
+        TextSource(write(rows), labels=("ham", "spam"))
+    unlabelled = write("1\tfirst text\n2\tsecond text\n")
+    with raises_input_error('no column has a usual name for the text...Give `text_column="2"`'):
+        TextSource(unlabelled, labels=("ham", "spam"), need_labels=False)
+    named = TextSource(write("id\ttext\n1\tfirst text\n"), labels=("a", "b"), need_labels=False)
+    assert pairs(named) == [("first text", None)]
 
 
 def test_labels_that_a_model_does_not_know_are_read_all_the_same(write):
     """So that they can be told by their lines, not by a column that was not found."""
     rows = "".join(f"{'true' if i % 2 else 'false'}\tthe text of number {i}\n" for i in range(24))
-    assert pairs(TextSource(write(rows), labels=("0", "1")))[1] == (
+    given = {"text_column": 2, "label_column": 1}
+    assert pairs(TextSource(write(rows), labels=("0", "1"), **given))[1] == (
         "the text of number 1",
         "True",
     )
@@ -203,12 +234,14 @@ def test_labels_that_a_model_does_not_know_are_read_all_the_same(write):
 
 @pytest.mark.parametrize("header", ["text\tlabel\n", "wording\tkind\n"])
 def test_a_header_that_comes_again_is_told_by_its_line(write, header):
-    """Where files were joined; its own words would be one more label."""
-    given = {"text_column": "1", "label_column": "2", "header": True}
-    source = TextSource(write(header + TSV + header + TSV), **given)
-    with raises_input_error("line 26: the header line again"):
-        list(source)
-    as_rows = TextSource(write("text\tlabel\n" + TSV + "text\tlabel\n"), header=False)
+    """In files that were joined; its own words would be one more label."""
+    for again in (header, header.title(), header.upper().replace("\t", " \t")):
+        path = write(header + TSV + again + TSV)
+        with raises_input_error("line 26: the header line again"):
+            list(TextSource(path, header=True, **GIVEN))
+        with raises_input_error("row 25: the header line again"):
+            list(TextSource(pandas.read_csv(path, sep="\t"), **GIVEN))
+    as_rows = TextSource(write("text\tlabel\n" + TSV + "text\tlabel\n"), header=False, **GIVEN)
     assert pairs(as_rows)[-1] == ("text", "label")
 
 
@@ -227,11 +260,16 @@ def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
 def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     table = "one two\tSpam\nthree\tspam\nfour\t0\nfive\t0.0\nsix\tnot  ham\nseven\tnot ham\n"
     source = TextSource(write(table), text_column=1, label_column=2, header=False)
-    alike = "differ only in case or spaces, and are different labels here."
-    assert text_warnings(list(source)) == [
+    alike = "look the same but for case or spaces, and are different labels here."
+    assert text_warnings(list(source))[1:] == [
         f'{source.name}: the labels "Spam" (1), "spam" (1) {alike}',
+        f'{source.name}: the labels "0" (1), "0.0" (1) are equal as numbers, and are different '
+        "labels here.",
         f'{source.name}: the labels "not  ham" (1), "not ham" (1) {alike}',
     ]
+    given = [("a", "d\u00e9j"), ("b", "de\u0301j"), ("c", "1.1"), ("d", "1.10")] * 2
+    first, second = text_warnings(list(TextSource(given)))
+    assert first.endswith(alike) and "equal as numbers" in second
     given = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "y"), ("a", "z")]
     assert text_warnings(list(TextSource(given))) == [
         "the given texts, line 4 and later: 2 examples have the text of an earlier one (line 1), "
@@ -258,12 +296,13 @@ def test_a_pipe_is_read_once_like_a_file(tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=[TSV])
     writer.start()
-    assert pairs(TextSource(pipe)) == ROWS
+    assert pairs(TextSource(pipe, **GIVEN)) == ROWS
     writer.join()
 
 
 def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
-    train = TextSource(write("".join(f"{label}\t{text}\n" for text, label in ROWS)))
+    rows = write("".join(f"{label}\t{text}\n" for text, label in ROWS))
+    train = TextSource(rows, text_column=2, label_column=1)
     dev = write("1\tb\n", "dev.tsv")  # by itself anybody's guess
     assert pairs(TextSource(dev, schema=train.schema, labels=["0", "1"])) == [("b", "1")]
 
@@ -299,10 +338,16 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
             b'{"text": "a", "label": [1]}\n',
             "line 1: [1] is a list, and not a label (`multi_label=True`",
         ),
-        (b'{"text": "a", "n": 1}\n', 'no column looks like a label...keys are "text", "n". Give'),
+        (
+            b'{"text": "a", "n": 1, "m": 2}\n',
+            'no column has a usual name for the label. The possible keys are "n" (1 different: '
+            '"1"), '
+            '"m" (1 different: "2"). Give `label_column="…"`.',
+        ),
         (
             b'{"n": 1, "txt": 2, "label": "x"}\n',
-            'no column looks like a text...keys are "n", "txt"',
+            'no column has a usual name for the text. The possible keys are "n"...`text_'
+            'column="…"`',
         ),
         (b'{"text": "a"\n', "line 1: not JSON"),
         (
@@ -331,12 +376,7 @@ IDS = "".join(f"the text {i}\t{i}\n" for i in range(30))
 @pytest.mark.parametrize(
     "content, options, message",
     [
-        (IDS, {}, "no column looks like a label...`label_column`"),
-        (
-            IDS.replace("\n", "x\n"),
-            {"labels": ("0", "1")},
-            'none holds the model\'s ("0", "1"). The...Give it as',
-        ),
+        (IDS, {}, 'Give `text_column="1"` `label_column="…"`'),
         (TSV, {"label_column": 3}, 'no column "3". Its columns are 1 to 2'),
         (
             "text\tlabel\n" + TSV,
@@ -358,7 +398,7 @@ def test_what_is_no_file_is_named(tmp_path, name, message):
 
 
 def test_a_file_of_pairs_is_not_silently_read_as_single_texts(shared_data):
-    with raises_input_error('"#1 String" and in "#2 String"...`text_column`'):
+    with raises_input_error('no column has a usual name for the text...`text_column="#2 String"`'):
         TextSource(shared_data / "mrpc" / "train.tsv")
     chosen = TextSource(shared_data / "mrpc" / "train.tsv", text_column="#2 String")
     assert sum(1 for _ in chosen) == 3576
@@ -367,8 +407,10 @@ def test_a_file_of_pairs_is_not_silently_read_as_single_texts(shared_data):
 def test_sst2(shared_data):
     counts = {}
     for split in ("train", "dev", "test"):
-        source = TextSource(shared_data / "sst2" / f"{split}.tsv")
-        assert (source.columns.texts, source.columns.label) == ((("1",),), ("2",))
+        path = shared_data / "sst2" / f"{split}.tsv"
+        with raises_input_error('Give `text_column="1"` `label_column="2"`'):
+            TextSource(path)
+        source = TextSource(path, **GIVEN)
         rows = pairs(source)
         assert {label for _, label in rows} == {"0", "1"}
         counts[split] = len(rows)

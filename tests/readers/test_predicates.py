@@ -110,9 +110,9 @@ WORDS = {"words": ["she", "left"], "tags": ["O", "B-V"]}
     [
         ("she\nleft\n", "^Could not read FILE as predicates and their arguments: line 1 has one"),
         ("she - *\nleft leave\n", r"line 2: 2 columns, but the sentence's first word has 3"),
-        ("a -\n\nb - *)\nc d (V*)\n", r'line 3: "\*\)" cannot be read as part of an argument'),
-        ("a - (A0*\nb c (V*)\n", r'line 2: "\(V\*\)" cannot be read as part of an argument'),
-        ("a - (A0*)\nb c (V*\n", r"line 2: the argument \(V\* is not closed"),
+        ("a -\n\nb - *)\nc d (V*)\n", r'line 3: "\*\)" cannot be read as part of a chunk'),
+        ("a - (A0*\nb c (V*)\n", r'line 2: "\(V\*\)" cannot be read as part of a chunk'),
+        ("a - (A0*)\nb c (V*\n", r"line 2: the chunk \(V\* is not closed"),
         ("a - (A0*) *\nb c (V*) *\n", "line 1: the sentence has 1 predicate in column 2 and 2 col"),
         (row_2012(0, "a", "b", "01", "(A0*)"), r"line 1: column 12, of arguments, does not have"),
         (OF_2012 + "\na b - (V*)\n", r"line 16: 4 columns, where CoNLL-2012 has 12 or more"),

@@ -5,10 +5,10 @@ import io
 import numpy as np
 import pytest
 
-from keras_bert.readers import tables
-from keras_bert.readers.labels import score, several_labels
+from keras_bert.readers.labels import one_label, score, several_labels
 from keras_bert.readers.sources import files_of
-from keras_bert.readers.texts import PAIR, TextSource, text_warnings
+from keras_bert.readers.text_notes import text_warnings
+from keras_bert.readers.texts import PAIR, TextSource
 from tests.messages import raises_input_error
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
@@ -45,13 +45,28 @@ def both(content, path, **options):
 
 
 def test_a_csv_has_a_header_line_unless_it_is_said_to_have_none(write):
+    given = {"text_column": 1, "label_column": 2}
     path = write("a.csv", "phrase,verdict\n" + BODY)
-    assert examples(path) == ROWS
-    assert examples(write("b.csv", BODY), header=False) == ROWS
+    assert examples(path, **given) == ROWS
+    bare = write("b.csv", BODY)
+    for data in (bare, pandas.read_csv(bare, header=None)):
+        options = {"header": False} if data is bare else {}
+        assert examples(data, **options, **given) == ROWS
+        assert examples(data, **options, text_column=1) == ROWS
     with raises_input_error(
-        'b.csv: "no" is the name of a column and one of its labels...`header=False`'
+        'b.csv: no column has a usual name for the text and the label. Its columns are "the parcel '
+        '0 came on time" (11 different: ...If the first line is an example, set `header=False`.'
     ):
-        examples(write("b.csv", BODY))
+        examples(bare)
+    for line in ("the parcel 0 came,0.5", "2024-01-01,7", '"this is a text, and more"'):
+        path = write("c.csv", f"{line}\n" * 2)
+        for options in ({}, {"need_labels": False}):
+            with raises_input_error(
+                "c.csv, line 1: the first line could be an example or name the columns: ...Set "
+                "`header=False` if it is an example, or `header=True`."
+            ):
+                examples(path, **options)
+        assert len(examples(path, need_labels=False, header=False, text_column=1)) == 2
     # Few rows, unknown names: as many answers as rows below the header.
     for content, texts in (
         ("post,when\nso it is 1,2021-03-04\nso it is 2,2021-03-05\n", ["so it is 1", "so it is 2"]),
@@ -62,9 +77,9 @@ def test_a_csv_has_a_header_line_unless_it_is_said_to_have_none(write):
             assert [t for t, _ in examples(data, need_labels=False)] == texts
 
 
-def test_a_header_of_unknown_names_over_many_labels(write):
+def test_a_header_of_one_unknown_name_over_many_labels(write):
     rows = [(f"we would like number {n}", f"wish{n % 70}") for n in range(75)]
-    content = "phrase,wish\n" + "".join(f"{text},{label}\n" for text, label in rows)
+    content = "comment,wish\n" + "".join(f"{text},{label}\n" for text, label in rows)
     path = write("many.csv", content)
     assert examples(path) == examples(pandas.read_csv(path)) == rows
 
@@ -78,6 +93,10 @@ def test_a_tsv_has_a_header_where_a_name_in_it_is_usual(names, write):
 
 def test_a_tsv_has_a_header_where_a_flag_or_the_model_names_one(write):
     path = write("a.tsv", f"phrase\tverdict\n{TABS}")
+    with raises_input_error(
+        'column 2 (3 different: "verdict", "no", …). Give...If the first line names the columns'
+    ):
+        examples(path)
     for given in (
         {"text_column": "phrase"},
         {"label_column": "verdict"},
@@ -85,14 +104,10 @@ def test_a_tsv_has_a_header_where_a_flag_or_the_model_names_one(write):
         {"schema": {"text": ["phrase"], "label": ["verdict"]}},
     ):
         assert examples(path, **given) == ROWS
-    with raises_input_error(
-        'a.tsv, line 1: "verdict" in column 2 could be the name of the column, or a label'
-    ):
-        examples(path)
 
 
 def test_a_tsv_without_a_header_says_so_and_its_dev_file_may_have_one(write):
-    train = TextSource(write("train.tsv", TABS))
+    train = TextSource(write("train.tsv", TABS), text_column=1)
     assert [(e.text, e.label) for e in train] == ROWS
     assert "TSV without a header line, text in column 1" in train.description
     swapped = "".join(f"{label}\t{text}\n" for text, label in ROWS)
@@ -123,8 +138,9 @@ def test_an_extension_counts_and_not_the_content(write):
     # Without an extension, or with another one, the content does.
     json = "".join(f'{{"text": "{text}", "label": "{label}"}}\n' for text, label in ROWS)
     for name in ("a", "a.train"):
-        for content in (json, "text,label\n" + BODY, "text\tlabel\n" + TABS, TABS):
+        for content in (json, "text,label\n" + BODY, "text\tlabel\n" + TABS):
             assert examples(write(name, content)) == ROWS
+        assert examples(write(name, TABS), text_column=1) == ROWS
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\r\r\n", "\n"])
@@ -152,7 +168,7 @@ def test_the_line_of_excel_names_the_separator(delimiter, write):
 
 def test_unnamed_columns_are_ignored_and_two_of_one_name_are_not(write):
     rows = "".join(f"{label},{text},,\n" for text, label in ROWS)
-    for content in (f"first,second,,\n{rows}", f"label,text,,\n{rows}"):
+    for content in (f"first,text,,\n{rows}", f"label,text,,\n{rows}"):
         path, frame = both(content, write("a.csv", ""))
         assert examples(path) == examples(frame) == ROWS
     frame = pandas.DataFrame([(text, label, label) for text, label in ROWS])
@@ -166,7 +182,7 @@ def test_unnamed_columns_are_ignored_and_two_of_one_name_are_not(write):
         examples(frame)
     frame.columns = ["text", "label", "other"]
     assert examples(frame) == ROWS
-    index = pandas.DataFrame(ROWS, columns=["phrase", "verdict"])
+    index = pandas.DataFrame(ROWS, columns=["text", "verdict"])
     index.to_csv(path)  # with the index, which has no name
     assert examples(path) == examples(pandas.read_csv(path)) == ROWS
 
@@ -197,15 +213,16 @@ def test_two_columns_that_could_be_the_label_are_a_question(write):
         f"the delivery number {n} failed,{'shop desk'.split()[n % 2]},{'abc'[n % 3]},{n}\n"
         for n in range(30)
     )
-    path, frame = both(f"note,place,reason,ticket\n{rows}", write("a.csv", ""))
+    path, frame = both(f"comment,place,reason,ticket\n{rows}", write("a.csv", ""))
     for data in (path, frame, frame.to_dict("records")):
-        with raises_input_error(
-            'the label could be in "place" or in "reason". Give the right one as `label_col'
-        ):
-            examples(data)
+        for form in (one_label, several_labels):
+            with raises_input_error(
+                "no column has a usual name for the label. The possible columns are "
+                '"place" (2 different: "shop", "desk"), "reason" (3 different: "a", "b", …), '
+                '"ticket" (30 different: "0", "1", …). Give `label_column="reason"`.'
+            ):
+                TextSource(data, form=form)
         assert examples(data, label_column="reason")[1] == ("the delivery number 1 failed", "b")
-        with raises_input_error('the label could be in "place" or in "reason"'):
-            TextSource(data, form=several_labels)
 
 
 def test_two_columns_that_could_be_the_text_are_a_question(write):
@@ -213,7 +230,8 @@ def test_two_columns_that_could_be_the_text_are_a_question(write):
     path, frame = both(f"head,rest,label\n{rows}", write("a.csv", ""))
     for data in (path, frame):
         with raises_input_error(
-            'has text in "head" and in "rest". Give the right one as `text_column`'
+            'no column has a usual name for the text. The possible columns are "head" (20 '
+            'different: ...), "rest" (20 different: ...). Give `text_column="rest"`.'
         ):
             examples(data)
         assert examples(data, text_column="rest")[0] == ("body of the mail 0", "x")
@@ -238,22 +256,26 @@ def test_two_usual_names_are_a_question_and_the_first_of_them_wins(write):
     rows = "".join(f"{text},{label},{label}\n" for text, label in ROWS)
     path, frame = both(f"text,category,sentiment\n{rows}", write("a.csv", ""))
     for data in (path, frame):
-        with raises_input_error('the label could be in "category" or in "sentiment"'):
+        with raises_input_error(
+            'several columns have a usual name for the label. The possible columns are "category" '
+            '(2 different: "no", "yes"), "sentiment" (2 different: "no", "yes"). Give `label_column'
+        ):
             examples(data)
+        assert TextSource(data, need_labels=False).columns.label == ()
     path, frame = both(f"text,category,label\n{rows}", path)
     assert TextSource(path).columns.label == TextSource(frame).columns.label == ("label",)
 
 
-def test_ids_dates_and_columns_of_one_value_are_no_labels(write):
+def test_ids_dates_and_columns_of_one_value_are_not_proposed(write):
     rows = "".join(
         f"{n},2024-0{1 + n % 2}-11,en,u{n},{n % 3}.5 {n},{text},{label}\n"
         for n, (text, label) in enumerate(ROWS)
     )
     path, frame = both(f"id,day,language,user,size,phrase,verdict\n{rows}", write("a.csv", ""))
     for data in (path, frame, frame.assign(day=pandas.to_datetime(frame["day"]))):
-        with raises_input_error('has text in "size" and in "phrase"'):
+        with raises_input_error('Give `text_column="phrase"` `label_column="verdict"`'):
             examples(data)
-        assert examples(data, text_column="phrase") == ROWS
+        assert examples(data, text_column="phrase", label_column="verdict") == ROWS
 
 
 def test_texts_of_a_script_without_spaces(write):
@@ -262,7 +284,10 @@ def test_texts_of_a_script_without_spaces(write):
         "句子,类别,id\n" + "".join(f"{t},{y},k{n}\n" for n, (t, y) in enumerate(rows)),
         write("a.csv", ""),
     )
-    assert examples(path) == examples(frame) == rows
+    for data in (path, frame):
+        with raises_input_error('Give `text_column="句子"` `label_column="类别"`'):
+            examples(data)
+        assert examples(data, text_column="句子", label_column="类别") == rows
 
 
 def test_the_columns_of_training_come_before_the_usual_names(write):
@@ -276,37 +301,51 @@ def test_the_columns_of_training_come_before_the_usual_names(write):
     assert examples(write("b.csv", "text,label\n" + BODY), schema=schema) == ROWS
 
 
-def test_a_choice_by_content_is_said(write):
-    path, frame = both("phrase,verdict\n" + BODY, write("a.csv", ""))
+def test_a_column_that_is_left_over_is_said(write):
+    path, frame = both("text,verdict\n" + BODY, write("a.csv", ""))
     for data in (path, frame):
         source = TextSource(data)
-        assert source.is_chosen_by_content
-        said = 'text in "phrase" (by its content), label in "verdict" (by its content)'
-        assert source.description.endswith(said)
-        assert not TextSource(data, fields="text=phrase,label=verdict").is_chosen_by_content
+        assert source.is_left_over
+        assert source.description.endswith(
+            'text in "text", label in "verdict" (the only column left)'
+        )
+        assert not TextSource(data, fields="text=text,label=verdict").is_left_over
+    path, frame = both("phrase,label\n" + BODY, path)
+    for data in (path, frame):
+        source = TextSource(data)
+        assert source.description.endswith(
+            'text in "phrase" (the only column left), label in "label"'
+        )
+
+
+def test_declared_labels_count_as_names(write):
+    frame = pandas.DataFrame(ROWS, columns=["text", "verdict"]).assign(lang="en")
+    with raises_input_error("no column has a usual name for the label"):
+        examples(frame)
+    assert examples(frame.astype({"verdict": "category"})) == ROWS
+    with raises_input_error("several columns have a usual name for the label"):
+        examples(frame.astype("category"))
+    assert examples(frame.rename(columns={"verdict": "label"}).astype("category")) == ROWS
 
 
 def test_the_only_score(write):
     rows = "".join(f"{n},one text {n},another text {n},{n % 4}.5\n" for n in range(12))
     path, frame = both(f"pair,left,right,grade\n{rows}", write("a.csv", ""))
     for data in (path, frame):
+        with raises_input_error('Give `fields="text_a=left,text_b=right,label=grade"`'):
+            TextSource(data, texts=PAIR, form=score)
+    grades = "".join(f"one text {n},another text {n},{n % 4}.5\n" for n in range(12))
+    path, frame = both(f"sentence1,sentence2,grade\n{grades}", path)
+    for data in (path, frame):
         source = TextSource(data, texts=PAIR, form=score)
-        assert [e.label for e in source][:3] == [0.5, 1.5, 2.5]
-    path, frame = both("left,right,a,b\n" + "one x,two y,1.5,2.5\none z,two w,0.5,1.5\n", path)
+        assert [e.label for e in source][:3] == [0.5, 1.5, 2.5] and source.is_left_over
+    path, frame = both("text1,text2,a,b\n" + "one x,two y,1.5,2.5\none z,two w,0.5,1.5\n", path)
     for data in (path, frame):
         with raises_input_error(
-            'the score could be in "a" or in "b". Give the right one as `fields`, label='
+            'no column has a usual name for the score. The possible columns are "a" (2 different: '
+            '"1.5", "0.5"), "b" (2 different: "2.5", "1.5"). Give `fields="label=b"`.'
         ):
             TextSource(data, texts=PAIR, form=score)
-
-
-@pytest.mark.parametrize("large", [1, 1 << 20])
-def test_rows_of_a_large_file_are_not_kept_in_memory(large, write, monkeypatch):
-    monkeypatch.setattr(tables, "_LARGE", large)
-    for path in (write("a.tsv", TABS), write("a.csv", "phrase,verdict\n" + BODY)):
-        source = TextSource(path)
-        assert callable(source._records.rows) == (large == 1)
-        assert [(e.text, e.label) for e in source] == ROWS
 
 
 # What is missing.
@@ -325,6 +364,8 @@ def test_missing_texts_and_labels_are_left_out_and_counted(write):
     assert of_file.notes() == [
         f"{path}, lines 3, 4 and 5: 3 rows without a text, left out.",
         f"{path}, lines 6 and 7: 2 rows without a label, left out.",
+        f'{path}: 1 row with "NA" in "text", which is read as no text, as in pandas. If it is a '
+        "text, set `keep_na=True` (--keep-na).",
         f'{path}: 1 row with "null" in "label", which is read as no label, as in pandas. If it is '
         "the name of a class, set `keep_na=True` (--keep-na).",
     ]
@@ -391,7 +432,15 @@ def test_tables_of_every_kind():
     frame = pandas.DataFrame(ROWS, columns=["text", "label"], index=range(40, 52))
     assert examples(frame) == ROWS
     numbered = pandas.DataFrame(ROWS)
-    assert examples(numbered, text_column=0, label_column=1) == examples(numbered) == ROWS
+    assert examples(numbered, text_column=1, label_column=2) == ROWS
+    source = TextSource(numbered, text_column=1)
+    assert source.schema == {"text": ["1"], "label": ["2"]}
+    assert "text in column 1, label in column 2" in source.description
+    with raises_input_error('the given table has no column "0". Its columns are 1 to 2.'):
+        examples(numbered, text_column=0)
+    wide = pandas.DataFrame([(n, *row) for n, row in enumerate(ROWS)])
+    given = {"text_column": 2, "label_column": 3}
+    assert examples(wide, **given) == examples(wide[[1, 2]], **given) == ROWS
     assert examples(frame.to_dict("list")) == examples(frame.to_dict("records")) == ROWS
     assert examples(frame.astype({"label": "category", "text": "string"})) == ROWS
     assert [t for t, _ in examples(frame["text"], need_labels=False)] == [t for t, _ in ROWS]

@@ -11,6 +11,7 @@ from seqeval.scheme import BILOU, IOB2, IOBES, Entities
 from keras_bert.readers.schemes import (
     SCHEMES,
     Span,
+    canonical_names,
     converted,
     invalid_positions,
     join_tag,
@@ -25,6 +26,7 @@ from keras_bert.readers.schemes import (
 )
 from tests.seeds import shifted
 
+OLDER = ("iob1", "ioe1", "ioe2")
 KINDS = ("PER", "creative-work")
 EVERY = sorted({*labels_of(KINDS, "bio"), *labels_of(KINDS, "bioes")})
 
@@ -55,11 +57,11 @@ def test_spans_become_tags_and_spans_again_in_every_scheme():
     rng = random.Random(shifted(1))
     for _ in range(500):
         spans, length = random_spans(rng)
-        for scheme in (*SCHEMES, "iob1"):
+        for scheme in (*SCHEMES, *OLDER):
             tags = tags_of(spans, length, scheme)
             assert spans_of(tags) == spans and len(tags) == length
             assert invalid_positions(tags, scheme) == []
-            for other in (*SCHEMES, "iob1"):
+            for other in (*SCHEMES, *OLDER):
                 assert converted(converted(tags, other), scheme) == tags
         for scheme in SCHEMES:
             assert strict_spans(tags_of(spans, length, scheme), scheme) == spans
@@ -70,6 +72,8 @@ def test_the_schemes_by_hand():
     assert tags_of(spans, 6, "bio") == ["B-A", "I-A", "B-A", "O", "B", "O"]
     assert tags_of(spans, 6, "bioes") == ["B-A", "E-A", "S-A", "O", "S", "O"]
     assert tags_of(spans, 6, "iob1") == ["I-A", "I-A", "B-A", "O", "I", "O"]
+    assert tags_of(spans, 6, "ioe1") == ["I-A", "E-A", "I-A", "O", "I", "O"]
+    assert tags_of(spans, 6, "ioe2") == ["I-A", "E-A", "E-A", "O", "E", "O"]
     long = [Span(0, 3, "A"), Span(3, 4, "B")]
     assert tags_of(long, 4, "bilou") == ["B-A", "I-A", "L-A", "U-B"]
     assert tags_of(long, 4, "bmes") == ["B-A", "M-A", "E-A", "S-B"]
@@ -116,6 +120,8 @@ def test_the_scheme_is_told_by_content():
     assert scheme_of([["O", "B-X", "I-X"], ["O"]]) == "bio"
     assert scheme_of([["B-X", "B-X"], ["I-X"]]) == "bio"
     assert scheme_of([["I-X", "B-X", "I-X"], ["O", "I-Y"]]) == "iob1"
+    assert scheme_of([["I-X", "E-X", "I-X"], ["O", "I-Y"]]) == "ioe1"
+    assert scheme_of([["I-X", "E-X", "E-X"], ["O", "E-Y"]]) == "ioe2"
     assert scheme_of([["O", "S-X"]]) == "bioes"
     assert scheme_of([["O", "U-X"], ["B-X", "L-X"]]) == "bilou"
     assert scheme_of([["B-X", "M-X", "E-X"], ["S-X"]]) == "bmes"
@@ -132,11 +138,32 @@ def test_the_scheme_is_told_by_content():
         assert scheme_of_labels(labels_of(["X"], scheme)) == scheme
     for labels in (["NOUN", "O"], ["B-X", "I-X"], ["LABEL_0", "LABEL_1"], ["O", "U", "L"]):
         assert scheme_of_labels(labels) is None
+    # None begins a chunk: the labels of a model of IOB1 or IOE2.
+    for labels in (["O", "I-X", "I-Y"], ["O", "I-X", "E-X"]):
+        assert scheme_of_labels(labels) is None
+
+
+@pytest.mark.parametrize(
+    "tags, names",
+    [
+        (["O", "B-X", "I"], ["O", "B-X", "I"]),
+        (["O", "B_X-Y", "i_X-Y"], ["O", "B-X-Y", "I-X-Y"]),
+        (["o", "b-X", "i"], ["O", "B-X", "I"]),
+        (["O", "X-Y-B", "X_Y-i"], ["O", "B-X-Y", "I-X_Y"]),
+        (["B_X", "I_X"], None),  # without an O they may be classes of words
+        (["O", "B_X", "NOUN"], None),
+        (["O", "U", "L"], None),
+        (["_", "O"], None),
+    ],
+)
+def test_other_spellings_of_tags(tags, names):
+    canonical = canonical_names(tags)
+    assert (None if canonical is None else [canonical[tag] for tag in tags]) == names
 
 
 def test_a_few_stray_tags_do_not_decide_the_scheme():
     rng = random.Random(shifted(3))
-    files = {scheme: [] for scheme in (*SCHEMES, "iob1")}
+    files = {scheme: [] for scheme in (*SCHEMES, *OLDER)}
     for _ in range(300):
         spans, length = random_spans(rng)
         for scheme, sentences in files.items():

@@ -106,7 +106,7 @@ def test_a_pair_that_cannot_be_is_rejected_with_its_line(changes, message, tmp_p
     file.write_text(f"{json.dumps(PAIR)}\n{json.dumps({**PAIR, **changes})}\n")
     with pytest.raises(InputError, match=rf"pairs.jsonl, line 2: {message}"):
         list(SpanPairSource(file))
-    with pytest.raises(InputError, match=f"^Pair 1 of those given: {message}"):
+    with pytest.raises(InputError, match=f"^the given table, row 1: {message}"):
         SpanPairSource([{**PAIR, **changes}])
 
 
@@ -115,7 +115,7 @@ def test_other_files_hold_no_pairs(tmp_path):
     file.write_text("a\tb\n")
     with pytest.raises(InputError, match="pairs.tsv as pairs of spans: line 1 is not a JSON"):
         SpanPairSource(file)
-    with pytest.raises(InputError, match='Pair 1 of those given: no "tail" among the keys'):
+    with pytest.raises(InputError, match='the given table, row 1: no "tail" among the columns'):
         SpanPairSource([{"text": "a", "head": [0, 1]}])
     with pytest.raises(ValueError, match="must be dictionaries"):
         SpanPairSource(["a"])

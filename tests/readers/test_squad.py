@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_bert.base.files import parse_json
+from keras_bert.readers.sources import parsed_json
 from keras_bert.readers.squad import QuestionSource, nearest, question_warnings
 from tests.messages import raises_input_error
 from tests.readers.test_labelled_texts import pipe_in
@@ -72,7 +72,8 @@ def test_a_file_on_one_line_is_parsed_once(write, monkeypatch):
     """As SQuAD's are, of up to 42 MB; the text as an object takes several times as much memory."""
     parsed = []
     monkeypatch.setattr(
-        "keras_bert.readers.squad.parse_json", lambda text: parsed.append(text) or parse_json(text)
+        "keras_bert.readers.squad.parsed_json",
+        lambda text: parsed.append(text) or parsed_json(text),
     )
     assert as_tuples(read(write(json.dumps(squad(qa())) + "\n\n"))) == EXPECTED
     assert len(parsed) == 1

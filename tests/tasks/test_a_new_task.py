@@ -190,7 +190,7 @@ def test_the_worst_errors_are_shown(run, tmp_path, capsys):
     printed = capsys.readouterr()
     assert json.loads(printed.out) == measures
     assert load_task(run[0] / "model").describe_error(worst[0]) in printed.err
-    assert worst[1]["text"] not in printed.err
+    assert load_task(run[0] / "model").describe_error(worst[1]) not in printed.err
 
 
 @pytest.mark.usefixtures("eager")

@@ -149,8 +149,8 @@ def architecture(tmp_path_factory):
 
 @pytest.mark.usefixtures("eager")
 def test_a_run_goes_on_and_its_epochs_are_compared_by_all_dev_examples(architecture, tmp_path):
-    (tmp_path / "train.tsv").write_text("good film\tx\nbad film\ty\n" * 8)
-    (tmp_path / "dev.tsv").write_text("good\tx\nbad\ty\nfilm film\todd\n")
+    (tmp_path / "train.tsv").write_text("text\tlabel\n" + "good film\tx\nbad film\ty\n" * 8)
+    (tmp_path / "dev.tsv").write_text("text\tlabel\ngood\tx\nbad\ty\nfilm film\todd\n")
     given = {**architecture, "train": tmp_path / "train.tsv", "dev": tmp_path / "dev.tsv"}
     notes = []
     metrics = kb.finetune(
@@ -162,7 +162,7 @@ def test_a_run_goes_on_and_its_epochs_are_compared_by_all_dev_examples(architect
     assert metrics["dev"]["accuracy"] in (0, 1 / 3, 2 / 3)
     assert record["accuracy"] == pytest.approx(metrics["dev"]["accuracy"])
     assert np.isfinite(record["loss"])
-    with raises_input_error('dev.tsv, line 3: unknown label "odd"'):
+    with raises_input_error('dev.tsv, line 4: unknown label "odd"'):
         kb.finetune(**given, output=tmp_path / "other", unknown_labels="error")
     assert not (tmp_path / "other").exists()
 

@@ -110,7 +110,7 @@ def make_data(folder):
         words = make_rng(count).choice(["good", "bad", "film", "plot"], (count, 6))
         lengths = np.arange(count) % 5 + 1
         lines = [f"{' '.join(row[:n])}\t{row[0]}\n" for row, n in zip(words, lengths, strict=True)]
-        (folder / f"{name}.tsv").write_text("".join(lines))
+        (folder / f"{name}.tsv").write_text("".join(["text\tlabel\n", *lines]))
 
 
 def pretraining(data, output, **settings):

@@ -43,7 +43,7 @@ def given(tmp_path_factory):
     save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, folder / "model")
     for name, count in (("train", 8), ("dev", 5)):
         lines = [f"{label} film\t{label}\n" for label in ["good", "bad"] * count]
-        (folder / f"{name}.tsv").write_text("".join(lines))
+        (folder / f"{name}.tsv").write_text("".join(["text\tlabel\n", *lines]))
     files = {name: str(folder / f"{name}.tsv") for name in ("train", "dev")}
     return {"model": str(folder / "model"), **files, "batch_size": 4, "freeze_encoder": True}
 

@@ -44,10 +44,12 @@ def stored(run):
 def test_predict_and_evaluate_know_the_columns(given, tmp_path, capsys):
     train, run, lines = tmp_path / "train.csv", tmp_path / "run", []
     TRAIN.drop(columns="row").to_csv(train, index=False)
-    kb.finetune(**given, train=train, dev=train, output=run, report=lines.append)
+    columns = {"text_column": "phrase"}
+    kb.finetune(**given, **columns, train=train, dev=train, output=run, report=lines.append)
     assert stored(run) == {"text": ["phrase"], "label": ["verdict"]}
-    said = 'text in "phrase" (by its content), label in "verdict" (by its content)'
-    assert lines[0].endswith(said) and lines[1].endswith('text in "phrase", label in "verdict"')
+    assert lines[0].endswith('text in "phrase", label in "verdict" (the only column left)')
+    assert lines[1] == 'First example: text: "the good film 0", label: "1".'
+    assert lines[2].endswith('text in "phrase", label in "verdict"')
     # In a file with other texts, other possible labels and the usual names.
     other = TRAIN.assign(
         text="of something else", note=TRAIN["phrase"] + " so", row=TRAIN["row"] % 2
@@ -88,7 +90,7 @@ def test_answers_keep_the_index_of_the_rows_that_have_a_text(given, tmp_path):
     assert of_series.index.tolist() == ["r0", "r2", "r3", "r4", "r5", "r6", "r7"]
     with pytest.warns(InputWarning, match="rows 2 and 7: 2 rows without a text, left out"):
         list(kb.predict(model=run, data=frame))
-    with pytest.warns(InputWarning, match='text in "words" .by its content'):
+    with pytest.warns(InputWarning, match='text in "words" .the only column left'):
         list(kb.predict(model=run, data=frame[["phrase"]].rename(columns={"phrase": "words"})))
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
@@ -115,7 +117,8 @@ def test_several_files_and_a_glob(given, tmp_path, capsys):
         )
         assert metrics["train_examples"] == 8 and metrics["labels"] == ["0", "1"]
         assert metrics["dev"]["examples"] == 8
-        assert [line.partition(":")[0] for line in lines[:4]] == [*map(str, parts)] * 2
+        said = [line.partition(":")[0] for line in lines[:8]]
+        assert said[::2] == [*map(str, parts)] * 2 and {*said[1::2]} == {"First example"}
     recorded = json.loads((tmp_path / "run0" / "run.json").read_text())["settings"]
     assert recorded["train"] == recorded["dev"] == [*map(str, parts)]
     command = ["finetune", "--train", *map(str, parts), "--dev", *map(str, parts)]
@@ -136,7 +139,8 @@ def test_a_question_names_the_flag(given, tmp_path, capsys):
     command += ["--architecture", str(given["architecture"]), "--vocab", str(given["vocab"])]
     assert main([*command, "--output", str(tmp_path / "run")]) == 2
     said = capsys.readouterr().err
-    assert '"verdict" or in "place"' in said and "--label-column" in said
+    assert '"verdict" (2 different: "1", "0"), "place" (2 different: "x", "y")' in said
+    assert "Give --text-column phrase --label-column place." in said
     assert not (tmp_path / "run").exists()
 
 

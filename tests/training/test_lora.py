@@ -178,7 +178,7 @@ def given(tmp_path_factory, tokenizer):
         lines = [
             f"{'film plot ' * (i % 3)}{w}\t{w}\n" for i in range(count) for w in ("good", "bad")
         ]
-        (folder / f"{name}.tsv").write_text("".join(lines))
+        (folder / f"{name}.tsv").write_text("".join(["text\tlabel\n", *lines]))
     return {
         "model": folder / "model",
         "train": folder / "train.tsv",

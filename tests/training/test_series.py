@@ -35,7 +35,7 @@ def given(tmp_path_factory):
     save_folder(make_encoder(tokenizer, num_hidden_layers=2), tokenizer, folder / "model")
     rng = make_rng(0)
     for name, count in (("train", 32), ("dev", 23)):
-        lines = []
+        lines = ["text\tlabel\n"]
         for label in rng.choice(["good", "bad"], count):
             rest = " ".join(rng.choice(["film", "plot"], rng.integers(0, 3)))
             lines.append(f"{label} {rest}\t{label}\n")

@@ -31,7 +31,7 @@ def given(tmp_path_factory):
     save_folder(make_encoder(tokenizer), tokenizer, folder / "model")
     rng = make_rng(0)
     for name, count in (("train", COUNT), ("dev", 23)):
-        lines = []
+        lines = ["text\tlabel\n"]
         for label in rng.choice(["good", "bad"], count):
             rest = " ".join(rng.choice(["film", "plot"], rng.integers(0, 3)))
             lines.append(f"{label} {rest}\t{label}\n")
@@ -118,7 +118,7 @@ def test_a_sample_depends_on_the_seed_and_contains_smaller_ones(opened):
         return [example.line for example in sample(data.train.examples, count, seed=seed)]
 
     assert len(drawn(0.1, 0)) == 4 and len(drawn(15, 0)) == 15
-    assert drawn(1, 0) == drawn(COUNT, 3) == list(range(1, COUNT + 1))
+    assert drawn(1, 0) == drawn(COUNT, 3) == list(range(2, COUNT + 2))  # after the header
     assert {*drawn(0.1, 0)} < {*drawn(15, 0)} and drawn(15, 0) == sorted(drawn(15, 0))
     assert drawn(15, 0) != drawn(15, 1)
 

@@ -4,7 +4,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
-from keras_bert.readers.texts import text_warnings
+from keras_bert.readers.text_notes import text_warnings
 from keras_bert.tasks.classification import WINDOWS
 from keras_bert.tasks.classification.decode import of_windows
 from keras_bert.tasks.raw_data import new_name, rows_with_labels

@@ -43,7 +43,7 @@ class TaggerSettings(RowSettings, TaskSettings):
         None,
         help="train on tags of this scheme, whatever that of the file",
         choices=("bio", "bioes", "bilou", "bmes", "bmewo"),
-        default_help="the file's; bio for IOB1",
+        default_help="the file's; bio for IOB1, IOE1 and IOE2",
         reads=True,
     )
     invalid_tags: str = invalid_tags_setting()

@@ -11,11 +11,12 @@ from keras_bert.heads.classification import labelled_head
 from keras_bert.readers import COUNT, ERROR, REPAIR
 from keras_bert.readers.schemes import (
     BIO,
-    IOB1,
+    SCHEMES,
     InvalidTags,
     converted,
     labels_of,
     name_chunks,
+    read_chunks,
     scheme_of,
     scheme_of_labels,
     spans_of,
@@ -312,7 +313,7 @@ class CheckedSentences:
     def __init__(self, source, *, labels, scheme, invalid_tags, unknown_labels, labelled):
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
         self.schema, self.description = source.schema, source.description
-        self.error = source.error
+        self.error, self.shown = source.error, source.shown
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
@@ -327,14 +328,17 @@ class CheckedSentences:
         self._reads_all = labels is None or labelled or rejects
         self._counts_unknown = unknown_labels == COUNT
         self._rejects_unknown = labelled and labels is not None
-        self._with_spaces, self._first_with_spaces = 0, None
+        self._with_spaces, self._first_with_spaces, self._spelling = 0, None, None
 
     def __iter__(self):
         sentences = self._source
         if self._reads_all:
             sentences = list(sentences)
-            detected = scheme_of(sentence.tags or () for sentence in sentences)
             if self._labels is None or self._scheme is not None:
+                is_training = self._labels is None
+                detected, self._spelling = read_chunks(
+                    sentences, name=self.name, need_scheme=is_training
+                )
                 self._scheme = detected or self._scheme
         if self._labels is None:
             if self._scheme is None and self._wanted is not None:
@@ -343,12 +347,14 @@ class CheckedSentences:
                     "{scheme}.",
                     self.name,
                 )
-            self._wanted = self._wanted or (BIO if self._scheme == IOB1 else self._scheme)
+            older = self._scheme is not None and self._scheme not in SCHEMES
+            self._wanted = self._wanted or (BIO if older else self._scheme)
         return (self._checked(sentence) for sentence in sentences)
 
     def notes(self):
         """Lines for the user on what was left out, invalid tags and words with spaces, so far."""
-        lines = [*self._source.notes(), *self._broken.notes()]
+        lines = [*self._source.notes(), *([self._spelling] if self._spelling else [])]
+        lines += self._broken.notes()
         if self._with_spaces:
             sentence, word = self._first_with_spaces
             lines.append(

@@ -107,7 +107,7 @@ def files(tmp_path_factory, tokenizer, config):
     folder = tmp_path_factory.mktemp("reviews")
     rng = make_rng(0)
     for name, count in (("train", 96), ("dev", 40)):
-        lines = []
+        lines = ["text\tlabel\n"]
         for i in range(count):
             label = ("good", "bad")[i % 2]
             words = [*rng.choice(["film", "plot", "cast", "the"], rng.integers(0, 9))]

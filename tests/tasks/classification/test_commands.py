@@ -11,7 +11,7 @@ from keras_bert.cli.main import main
 @pytest.fixture
 def data(tmp_path):
     path = tmp_path / "data.tsv"
-    path.write_text("good film\tham\nbuy pills now\tspam\ndull plot\tother\n")
+    path.write_text("phrase\tlabel\ngood film\tham\nbuy pills now\tspam\ndull plot\tother\n")
     return str(path)
 
 
@@ -23,7 +23,8 @@ def test_predict_writes_one_json_line_a_text(model_folder, data, capsys, monkeyp
     assert [row["text"] for row in sequences] == ["good film", "buy pills now", "dull plot"]
     assert [row["expected"] for row in sequences] == ["ham", "spam", "other"]
     assert (
-        "text in column 1 (by its content), label in column 2 (by its content)" in err
+        'text in "phrase" (the only column left), label in "label"' in err
+        and 'First example: text: "good film", label: "ham".' in err
         and "Next: keras-bert" in err
     )
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("good film\n\nß".encode())))
@@ -54,7 +55,7 @@ def test_a_vocabulary_that_does_not_fit_is_told_at_the_end(model_folder, tmp_pat
 
 @pytest.mark.usefixtures("eager")
 def test_evaluate_writes_json(model_folder, data, capsys):
-    flags = ["--header", "no", "--text-column", "1", "--label-column", "2"]
+    flags = ["--header", "yes", "--text-column", "1", "--label-column", "2"]
     assert main(["evaluate", "--json", "--model", str(model_folder), "--data", data, *flags]) == 0
     out, err = capsys.readouterr()
     metrics = json.loads(out)

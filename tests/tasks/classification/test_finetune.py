@@ -176,11 +176,11 @@ def test_bad_arguments(arguments, tmp_path, changes, message):
 
 def test_bad_labels_and_outputs(arguments, files, tmp_path):
     dev = tmp_path / "dev.tsv"
-    dev.write_text("good film\tgood\n\nodd film\todd\n")
-    with raises_input_error('dev.tsv, line 3: unknown label "odd"'):
+    dev.write_text("text\tlabel\ngood film\tgood\n\nodd film\todd\n")
+    with raises_input_error('dev.tsv, line 4: unknown label "odd"'):
         finetune(**{**arguments, "dev": dev}, unknown_labels="error", output=tmp_path / "run")
     one = tmp_path / "one.tsv"
-    one.write_text("good film\tgood\nnice film\tgood\n")
+    one.write_text("text\tlabel\ngood film\tgood\nnice film\tgood\n")
     with raises_input_error('one.tsv has one label only ("good")'):
         finetune(**{**arguments, "train": one}, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -195,7 +195,9 @@ class Told(Exception):
 
 def test_texts_that_the_vocabulary_does_not_know_are_told_before_training(run, arguments, tmp_path):
     foreign = tmp_path / "train.tsv"
-    foreign.write_text("the film was жжж\tgood\n" * 9 + "жжж the plot ж\tbad\n" * 9)
+    foreign.write_text(
+        "text\tlabel\n" + "the film was жжж\tgood\n" * 9 + "жжж the plot ж\tbad\n" * 9
+    )
 
     def report(line):
         if "[UNK]" in line:

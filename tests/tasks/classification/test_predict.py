@@ -37,16 +37,14 @@ def test_files_and_standard_input(task, tmp_path, monkeypatch):
     texts = ["good film", "buy pills now", "dull plot"]
     labels = ["ham", "spam", "ham"]
     lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
-    (tmp_path / "labelled.tsv").write_text("".join(lines))
+    (tmp_path / "labelled.tsv").write_text("".join(["phrase\tlabel\n", *lines]))
     expected = list(predict(model=task, text=texts))
     told = []
     labelled = list(predict(model=task, data=tmp_path / "labelled.tsv", report=told.append))
     assert [answer.pop("expected") for answer in labelled] == labels
     assert labelled == expected
-    assert (
-        len(told) == 1
-        and "text in column 1 (by its content), label in column 2 (by its content)" in told[0]
-    )
+    assert 'text in "phrase" (the only column left), label in "label"' in told[0]
+    assert told[1:] == ['First example: text: "good film", label: "ham".']
     plain = "".join(f"{text}\n" for text in texts).encode()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(plain)))
     assert list(predict(model=task, data="-")) == expected
@@ -107,20 +105,24 @@ def test_what_cannot_be_predicted_is_named(task, given, message, tmp_path, monke
         list(predict(**{"model": task, **given}))
 
 
-BORING = "good film\tham\nbad film\tspam\n\ndull film\tboring\n"
+BORING = "text\tlabel\ngood film\tham\nbad film\tspam\n\ndull film\tboring\n"
 
 
 @pytest.mark.parametrize(
     "content, options, message",
     [
-        (BORING, {"unknown_labels": "error"}, 'data.tsv, line 4: unknown label "boring"'),
+        (BORING, {"unknown_labels": "error"}, 'data.tsv, line 5: unknown label "boring"'),
         (BORING, {"max_length": 100}, "`max_length` must be at most 64...Received: 100"),
         # Whatever the labels are: not that there is no column of labels.
-        ("good film\ttrue\nbad film\tfalse\n" * 2, {}, 'line 1: unknown label "True"..."ham"'),
         (
-            'good film\tham\nbad film\t"spam"\n',
+            "text\tlabel\n" + "good film\ttrue\nbad film\tfalse\n" * 2,
+            {},
+            'line 2: unknown label "True"..."ham"',
+        ),
+        (
+            'text\tlabel\ngood film\tham\nbad film\t"spam"\n',
             {"unknown_labels": "error"},
-            'line 2: unknown label ""spam""...Without its quotes ... "spam"',
+            'line 3: unknown label ""spam""...Without its quotes ... "spam"',
         ),
     ],
 )
@@ -133,7 +135,7 @@ def test_what_cannot_be_evaluated_is_named(task, content, options, message, tmp_
 @pytest.mark.usefixtures("eager")
 def test_texts_without_a_word_are_left_out_and_told(task, tmp_path):
     file = tmp_path / "data.tsv"
-    file.write_text("good film\tham\n \tspam\nbad film\tham\n")
+    file.write_text("text\tlabel\ngood film\tham\n \tspam\nbad film\tham\n")
     told = []
     assert evaluate(model=task, data=file, report=told.append)["examples"] == 2
-    assert told[1:] == [f"Note: {file}, line 2: 1 row without a text, left out."]
+    assert told[2:] == [f"Note: {file}, line 3: 1 row without a text, left out."]

@@ -176,7 +176,7 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
     assert main([*command, "--task", "classifier", "--model", str(run)]) == 2
     assert "MRPC is a pair-classifier task, with two texts" in capsys.readouterr().err
     with raises_input_error("as pairs of texts: line 1 has 2 columns"):
-        (tmp_path / "texts.tsv").write_text("a text\tham\nanother\tspam\n")
+        (tmp_path / "texts.tsv").write_text("text\tlabel\na text\tham\nanother\tspam\n")
         evaluate(model=run, data=tmp_path / "texts.tsv")
     with raises_input_error('line 2: unknown label "maybe"..."0", "1"'):
         (tmp_path / "pairs.tsv").write_text(
@@ -201,7 +201,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
     """The head alone, which reads the mean of the tokens: nothing is trained twice in the tests."""
     rng = make_rng(2)
     for name, count in (("train", 48), ("dev", 15)):
-        lines = []
+        lines = ["score\ttext_a\ttext_b\n"]
         for number in range(count):
             label = "10"[number % 3 == 0]
             points = {"1": 900, "0": 400}[label] + rng.integers(0, 50)
@@ -238,7 +238,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
 def scored(folder, count, *, seed):
     """A file of pairs whose scores are about 400 and 900."""
     rng = make_rng(seed)
-    lines = []
+    lines = ["score\ttext_a\ttext_b\n"]
     for number in range(count):
         label = "10"[number % 3 == 0]
         points = {"1": 900, "0": 400}[label] + rng.integers(0, 50)

@@ -260,5 +260,5 @@ def test_pairs_that_cannot_be_used_are_named():
     pairs = list(task.read([{**far, "label": "z"}]))
     with raises_input_error('unknown label "z"'):
         task.official_metrics([], pairs)
-    with raises_input_error("the given pairs has only one label"):
+    with raises_input_error("the given table has only one label"):
         RelationClassifier.infer_arguments(list(task.read([far, far])))

@@ -262,7 +262,7 @@ def test_a_given_threshold_stays_and_another_is_tuned():
 )
 def test_spans_that_cannot_be_learned_are_rejected_with_their_place(row, message, task):
     examples = list(task.read([{"text": "", "spans": []}, row]))
-    with pytest.raises(InputError, match=f"^Text 2 of those given: {message}"):
+    with pytest.raises(InputError, match=f"^the given table, row 2: {message}"):
         task.features(examples, labelled=True)
 
 
@@ -274,7 +274,7 @@ def test_white_space_around_a_span_does_not_matter(task):
 
 def test_what_is_made_from_the_examples():
     read = SpanClassifier.read
-    with pytest.raises(InputError, match="the given texts has no spans to learn from"):
+    with pytest.raises(InputError, match="the given table has no spans to learn from"):
         SpanClassifier.infer_arguments(list(read([{"text": "a", "spans": []}])))
     unlabelled = list(read([{"words": ["a"], "spans": [[0, 1]]}]))
     assert SpanClassifier.infer_arguments(unlabelled) == {"labels": ["span"]}

@@ -1,0 +1,116 @@
+"""The rows of a source of examples, as dictionaries by the names of its columns."""
+
+from dataclasses import KW_ONLY, dataclass
+from itertools import islice
+from typing import Any
+
+from keras_bert.base.errors import InputError, Naming
+from keras_bert.base.formatting import quoted
+from keras_bert.readers.sources import CSV, TSV, Located, TextFile, is_unnamed
+
+
+@dataclass
+class Table(Located):
+    """The rows of a source, as (location, dictionary by the column's name).
+
+    Columns without a name are called "Unnamed: 0" and so on, and those of a table without a header
+    line "1", "2" and so on. A file may be iterated again; a pipe only after `survey`.
+    """
+
+    name: str  # what errors begin with
+    kind: str  # "csv", "tsv", "lines", "jsonl", "tfds", "arrow", "table" (in memory) or "given"
+    format: str  # in words
+    rows: Any  # a list, or a function that reads them; see `TextFile.raw_lines` on `keep`
+    names: Any = ()  # of the columns; of JSON those of the first object
+    _: KW_ONLY
+    has_names: bool = True  # or only numbers
+    calls_columns: str = "columns"  # in messages
+    location: str = "row"  # likewise
+    file: TextFile | None = None
+    item: str | None = None  # what messages call one of a sequence
+    # The columns with labels of numbered classes. None is there a row that has no label, such as
+    # one on which the annotators did not agree.
+    class_labels: Any = ()
+    declared: Any = ()  # the columns that the table declares as labels, pandas' categories too
+    repeated: Any = ()  # names of several columns
+    first: int = 1  # the line of the header, or of the first row
+    is_undecided: bool = False  # the rule, and not the user, decided whether there is a header
+    skipped: int = 0  # lines that were left out so far
+    delimiter: str | None = None  # between the cells of a text file
+
+    def __iter__(self):
+        names = self.names if self.has_names else ()
+        header = ["" if is_unnamed(name) else name.strip().casefold() for name in names]
+        for line, row in self.rows() if callable(self.rows) else self.rows:
+            # Of several names, in any case; one word alone may be a text.
+            if len(header) > 1 and _is_header(row, header):
+                raise self.error(
+                    line,
+                    Naming(
+                        "the header line again, as in files that were joined; remove it here (if "
+                        "the first line is not a header, set {header=False})."
+                    ),
+                )
+            yield line, row
+
+    def peek(self):
+        """The first row, which is read again; None of an empty table."""
+        return next(self.rows(keep=True) if callable(self.rows) else iter(self.rows), None)
+
+    def sample(self, count):
+        """Up to `count` rows, which are read again; of a pipe the first one alone."""
+        rows = self.rows(keep=True) if callable(self.rows) else self.rows
+        return [row for _, row in islice(rows, 1 if self.is_stream else count)]
+
+    def error(self, line, message):
+        if self.item is not None and isinstance(line, int):
+            name = self.item.capitalize()
+            return InputError.naming("{} {} of those given: {}", name, line, message)
+        return super().error(line, message)
+
+    @property
+    def is_stream(self):
+        """Whether it is a pipe that can be read only once."""
+        return callable(self.rows) and self.file is not None and self.file.is_pipe
+
+    @property
+    def are_cells(self):
+        """Whether values are the cells of a text file, in which NA stands for none."""
+        return self.kind in (CSV, TSV)
+
+    def column(self, column):
+        """The name of a column that the user gave by its name or its number from 1, or None.
+
+        Raises InputError where two columns have the name.
+        """
+        name = str(column)
+        if name in self.repeated:
+            raise self.error(self.first, f'two columns of the header have the same name, "{name}".')
+        if name in self.names:
+            return name
+        is_number = self.has_names and name.isdigit() and 1 <= int(name) <= len(self.names)
+        return self.names[int(name) - 1] if is_number else None
+
+    def existing(self, column):
+        """As `column`; InputError where there is none."""
+        name = self.column(column)
+        if name is None:
+            first, *_, last = self.names[0], *self.names
+            names = quoted(self.names) if self.has_names else f"{first} to {last}"
+            raise InputError(f'{self.name} has no column "{column}". Its columns are {names}.')
+        return name
+
+    def describe(self, name):
+        """A column for messages."""
+        return f'"{name}"' if self.has_names else f"column {name}"
+
+
+def _is_header(row, header):
+    """Whether the cells of a row are the names of the columns, of which `header` are in lower case.
+
+    The first cell tells most rows apart.
+    """
+    return len(row) == len(header) and all(
+        cell.strip().casefold() == name if isinstance(cell, str) else cell is None and not name
+        for cell, name in zip(row.values(), header, strict=True)
+    )
