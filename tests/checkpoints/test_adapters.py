@@ -29,6 +29,15 @@ def reference(model_type):
     return randomized(getattr(transformers, f"{name}ForSequenceClassification")(config))
 
 
+def saved_reference(model_type, folder):
+    model = reference(model_type)
+    model.save_pretrained(folder)
+    if model_type == "bert":
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(26))]
+        (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    return model
+
+
 def randomized(model):
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
@@ -48,11 +57,7 @@ def logits(model, task):
 @pytest.mark.parametrize("model_type", CONFIGS)
 @pytest.mark.parametrize("layers", [None, "more"])
 def test_both_ways(model_type, layers, tmp_path):
-    model = reference(model_type)
-    model.save_pretrained(tmp_path / "base")
-    if model_type == "bert":
-        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(26))]
-        (tmp_path / "base" / "vocab.txt").write_text("\n".join(words) + "\n")
+    model = saved_reference(model_type, tmp_path / "base")
     encoder, tokenizer = load(tmp_path / "base")
     if layers is not None:
         more = MORE.get(model_type, "output.dense")
@@ -93,6 +98,39 @@ def test_both_ways(model_type, layers, tmp_path):
         for folder in ("theirs", "ours")
     )
     assert of_ours == of_theirs
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model_type", ["bert", "distilbert", "gpt2", "modernbert"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use_dora": True},
+        {"bias": "all"},
+        {"bias": "lora_only"},
+        {"alpha_pattern": "first"},
+        {"use_dora": True, "bias": "lora_only", "use_rslora": True},
+    ],
+    ids=str,
+)
+def test_further_options_are_those_of_peft(model_type, options, tmp_path):
+    model = saved_reference(model_type, tmp_path / "base")
+    encoder, _ = load(tmp_path / "base")
+    names = list(encoder.default_lora_layers)
+    if "alpha_pattern" in options:
+        options = {"alpha_pattern": {names[0]: 11}}
+    config = peft.LoraConfig(
+        task_type="SEQ_CLS", r=4, lora_alpha=6, target_modules=names, **options
+    )
+    adapted = peft.get_peft_model(type(model).from_pretrained(tmp_path / "base"), config)
+    for parameter in adapted.parameters():
+        if parameter.requires_grad:  # magnitudes of DoRA about those of the columns of the weights
+            torch.nn.init.normal_(parameter, mean=float(parameter.mean()), std=0.3)
+    adapted.eval().save_pretrained(tmp_path / "theirs")
+    expected, ours = logits(adapted, load_task(tmp_path / "theirs"))
+    np.testing.assert_allclose(ours, expected, atol=3e-5, rtol=1e-4)
+    assert np.abs(logits(model, load_task(tmp_path / "base"))[0] - expected).max() > 0.1
 
 
 def standard(encoder):
