@@ -98,7 +98,6 @@ def _made_of(settings):
     recorded = settings.recorded()
     recorded["model"] = fingerprint_of_folder(Path(find_model_folder(settings.model)))
     recorded["data"] = files.hash_of_file(settings.data).hexdigest()
-    del recorded["output"]
     return files.hash_of_json(recorded)
 
 

@@ -41,6 +41,7 @@ from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.frozen import compute_once, freeze
 from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
+from keras_bert.training.run_files import check_own_records
 from keras_bert.training.run_folder import check_output
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_folds, run_series
 from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
@@ -466,6 +467,7 @@ def _export_mean(settings, dev_examples, models, report):
     task.tune_threshold(outputs, dev_examples)
     metrics = _official_metrics(task, outputs, dev_examples)
     output = Path(settings.output) / "ensemble"
+    check_own_records(output.parent, [output.name], command="finetune")
     delete(output)  # of an interrupted run
     version = task.export(output)
     report(f"Exported the average of {counted(len(models), 'model')} to {version}.")
