@@ -40,7 +40,12 @@ _EDITED = "README.md"  # the model card, which people edit
 
 def check_own_records(folder, names=RECORDS, *, command):
     """Raises `InputError` if the records of a run hold a file that no run writes."""
-    check_only_ours(folder, names, _own().fullmatch, writer=command)
+    check_only_ours(folder, names, is_of_run, writer=command)
+
+
+def is_of_run(path):
+    """Whether runs write a file of this path, relative to the output folder."""
+    return _own().fullmatch(path) is not None
 
 
 @functools.cache
