@@ -68,6 +68,7 @@ class Table(Located):
     first: int = 1  # the line of the header, or of the first row
     is_undecided: bool = False  # the rule, and not the user, decided whether there is a header
     skipped: int = 0  # lines that were left out so far
+    stored: ArrowTable | None = None  # which it was read from
 
     def __iter__(self):
         return iter(self.rows() if callable(self.rows) else self.rows)
@@ -81,6 +82,12 @@ class Table(Located):
         if self.file is not None and self.file.size < _LARGE:
             self.rows = [*self]
         return iter(self)
+
+    def all_names(self):
+        """The names of all columns; of JSON those of all objects, which are read for it."""
+        if self.kind != JSON:
+            return [*self.names]
+        return [*dict.fromkeys(name for _, row in self.survey() for name in row)]
 
     def error(self, line, message):
         if self.item is not None and isinstance(line, int):
@@ -399,6 +406,7 @@ def _stored(name):
     if first is None:
         raise InputError(f"{name} has no {stored.location}s.")
     about = {n: getattr(stored, n) for n in ("calls_columns", "location", "class_labels")}
+    about["stored"] = stored if isinstance(stored, ArrowTable) else None
     rows = lambda *, keep=False: enumerate(stored.rows(), start=1)  # noqa: E731
     return Table(name, stored.kind, stored.format, rows, [*first], **about)
 
