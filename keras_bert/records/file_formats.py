@@ -126,7 +126,7 @@ class ArrowTable:
     def columns(self, numbers):
         """Rows with these numbers, counted from 1 and in their order, as they are stored.
 
-        Returns {name: a `pyarrow.ChunkedArray`} (of no rows, too), without columns of class labels, whose rows have
+        Returns {name: a `pyarrow.ChunkedArray`}, without columns of class labels, whose rows have
         names, and without several of one name.
         """
         import pyarrow

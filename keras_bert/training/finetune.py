@@ -1,6 +1,5 @@
 """Fine-tuning: one run from its examples to its model folder, and series of runs."""
 
-import contextlib
 import dataclasses
 import math
 from functools import partial
@@ -24,7 +23,7 @@ from keras_bert.tasks.findings import (
 )
 from keras_bert.tasks.losses import means_over
 from keras_bert.training.checkpoint import best_record, restore_best
-from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of
+from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of_run
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     read_data,
@@ -42,7 +41,6 @@ from keras_bert.training.frozen import compute_once, freeze
 from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_files import check_own_records
-from keras_bert.training.run_folder import check_output
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_folds, run_series
 from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
 
@@ -112,7 +110,7 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
     """
     settings = finetune_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
-    with _scope_of(settings, report, command="finetune"):
+    with scope_of_run(settings, report, command="finetune"):
         data, task = read_data(settings, given, report)
         data = dataclasses.replace(data, chosen=chosen)
         if sample_weight is not None:
@@ -169,7 +167,7 @@ def sweep_given(given, report, *, chosen=frozenset()):
     settings = sweep_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
     first = of_run.of(next(iter(settings.runs().values())))
-    with _scope_of(settings, report, command="sweep"):
+    with scope_of_run(settings, report, command="sweep"):
         data, task = read_data(first, given, report)
         by_default = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
         data = dataclasses.replace(data, chosen=chosen | by_default)
@@ -233,15 +231,6 @@ def _finetune_several(runs, settings, first, data, task, given, report):
         keeps_models=settings.ensemble,
         report=report,
     )
-
-
-@contextlib.contextmanager
-def _scope_of(settings, report, *, command):
-    """The scope of a command's strategy, in which its output is checked."""
-    with scope_of(settings.strategy, report):
-        if Devices().workers == 1:  # of several, the chief reports an error when all have read
-            check_output(settings.output, command=command, force=settings.force)
-        yield
 
 
 def read_baseline(data, settings, given, report):

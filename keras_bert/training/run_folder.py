@@ -101,7 +101,6 @@ class RunFolder:
 
         before = check_output(self.path, command=command, force=force)
         if before is not None and force:
-            check_own_records(self.path, command=command)
             for name in RECORDS:
                 delete(self.path / name)
             before = None
@@ -131,8 +130,7 @@ class RunFolder:
         """
         path = Path(settings.output)
         _reject_file(path)
-        if settings.force:
-            reject_input_as_output(_all_read(settings.paths()), path)
+        check_output(path, command=command, force=settings.force, inputs=settings.paths())
         with lock_folder(path), system_errors(path):
             run = cls(
                 path,
@@ -286,16 +284,21 @@ class RunFolder:
             )
 
 
-def check_output(path, *, command, force=False):
-    """Returns the run.json of a command's run in a folder; None where there is none.
+def check_output(path, *, command, force=False, inputs=()):
+    """Returns the run.json of a command's run in a folder; None if there is none.
 
-    Raises `InputError` where `command` cannot start one there.
+    Raises `InputError` if `command` cannot start one there, or if with `force` a file would be
+    deleted that no run writes, or one of the `inputs`.
     """
     path = Path(path)
     _reject_file(path)
+    if force:
+        reject_input_as_output(_all_read(inputs), path)
     if (path / "run.json").is_file():
         run = _parse_run(path / "run.json")
         if run["command"] == command:
+            if force:
+                check_own_records(path, command=command)
             return run
     names = held_names(path) if path.exists() else []
     if force:
