@@ -22,6 +22,7 @@ from keras_bert.tasks.findings import (
     result_and_loss_findings,
 )
 from keras_bert.tasks.losses import means_over
+from keras_bert.tasks.raw_data import weights_of_examples
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of_run
 from keras_bert.training.finetuning_examples import (
@@ -103,9 +104,8 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
     Args:
         given: the arguments by name.
         report: called with each line about the files and the training.
-        sample_weight: the weight of each training example in the loss, float32 (N,) for the
-            examples as they are read, or None. Runs on a fraction of the examples or on folds take
-            no weights.
+        sample_weight: the weight of each row of `train`, which is in memory, in the loss, float32
+            (N,), or None. Runs on a fraction of the examples or on folds take no weights.
         chosen: see `FinetuningData`.
     """
     settings = finetune_settings(given.get("task", "classifier")).of(given)
@@ -114,7 +114,8 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
         data, task = read_data(settings, given, report)
         data = dataclasses.replace(data, chosen=chosen)
         if sample_weight is not None:
-            data.train.weight_by(of_example=sample_weight)
+            weights = weights_of_examples(sample_weight, data.train.examples)
+            data.train.weight_by(of_example=weights)
             inputs = {**data.inputs, "train": data.train.fingerprint}
             data = dataclasses.replace(data, inputs=inputs)
         first, settings = settings, data.recipe.resolved(settings)
