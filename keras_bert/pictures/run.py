@@ -1,6 +1,5 @@
 """The pictures of a training run, drawn from its metrics.json alone."""
 
-import json
 import math
 import statistics
 from os import PathLike
@@ -23,6 +22,7 @@ from keras_bert.pictures import (
     save_picture,
 )
 from keras_bert.training.run_files import PICTURES
+from keras_bert.training.run_folder import read_metrics
 
 _TITLE = "True and predicted labels"
 _TRAINING, _HELD_OUT = COLOURS[0], COLOURS[1]
@@ -78,7 +78,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     path = Path(run) / "metrics.json"
     if not path.is_file():
         raise InputError(f"{path} does not exist: {run} is not a finished run.")
-    metrics = json.loads(path.read_text(encoding="utf-8"))
+    metrics = read_metrics(path)
     if "unigram_entropy" in metrics:
         delete(Path(run) / "curves.png")  # which may be of a version that did not mark pictures
         return [draw_curves(metrics, Path(run) / "curves.png")]

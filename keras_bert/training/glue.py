@@ -272,7 +272,7 @@ def _once(function, output, settings, options):
     """
     path = output / "metrics.json"
     if path.is_file():
-        return read_metrics(path)
+        return read_metrics(path, command="finetune")
     return function({**settings, "output": str(output)}, **options)
 
 

@@ -46,6 +46,17 @@ from keras_bert.training.run_files import (
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
 
 
+_OF_TRAINING = {"steps": int, "parameters": int, "seconds": int | float, "history": list}
+_OF_LABELLED = {**_OF_TRAINING, "best_metric": str, "kept": dict, "dev": dict}
+# The results that a command has always written, with their types.
+_RESULTS = {
+    "pretrain": {**_OF_TRAINING, "eval": dict | None},
+    "finetune": _OF_LABELLED,
+    "sweep": {**_OF_LABELLED, "runs": dict},
+    "glue": {"tasks": dict, "average": dict, "missing": list},
+}
+
+
 class RunFolder:
     """The output folder of one run of `command` (`"pretrain"`, `"finetune"`).
 
@@ -203,8 +214,8 @@ class RunFolder:
         return value
 
     def read_metrics(self):
-        """Returns the results of a finished run."""
-        return read_metrics(self._metrics)
+        """Returns the results of a finished run; `InputError` if they are not of its command."""
+        return read_metrics(self._metrics, command=self.command)
 
     def check_model(self, advice):
         """Raises `InputError`, with an advice, where the model is missing or damaged."""
@@ -351,8 +362,11 @@ def _different(before, now):
     ]
 
 
-def read_metrics(path):
-    """Returns the contents of a run's metrics.json; `InputError` where the file is damaged."""
+def read_metrics(path, *, command=None):
+    """Returns the contents of a run's metrics.json.
+
+    Raises `InputError` if the file is damaged, or lacks what the `command` writes.
+    """
     try:
         metrics = parse_json(read_small(path))
     except NotJson as error:
@@ -361,6 +375,9 @@ def read_metrics(path):
         why = "not the results of a run"
     if not isinstance(metrics, dict) or not metrics:
         raise InputError(f"{path} is damaged: it is {why}.")
+    for name, types in _RESULTS.get(command, {}).items():
+        if not isinstance(metrics.get(name), types):
+            raise InputError(f'{path} is damaged: "{name}" is missing or of another type.')
     return metrics
 
 

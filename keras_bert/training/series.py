@@ -108,7 +108,7 @@ def run_series(
 def _metrics_of_finished(output):
     """The metrics of the run in a folder; None where it is not finished, or they are damaged."""
     try:
-        return read_metrics(Path(output, "metrics.json"))
+        return read_metrics(Path(output, "metrics.json"), command="finetune")
     except (FileNotFoundError, InputError):
         return None
 
@@ -225,7 +225,9 @@ def run_folds(settings, data, task, one_run, report):
             parts = divided(examples, names.index(name), count)
             return one_run(data.with_examples(task, *parts), run)
         folder = Path(run.output).parent
-        of_folds = [read_metrics(folder / fold / "metrics.json") for fold in names]
+        of_folds = [
+            read_metrics(folder / fold / "metrics.json", command="finetune") for fold in names
+        ]
         over = _over(of_folds)
         report(f"Training on all examples for {counted(over.epochs, 'epoch')}, the folds' mean.")
         on_all = data.with_examples(task, examples, over_folds=over)

@@ -97,3 +97,15 @@ def test_files_of_runs_are_told_by_their_names():
     assert [path for path in OF_RUNS if not is_of_run(path)] == []
     assert [path for path in OF_OTHERS if is_of_run(path)] == []
     assert {path.partition("/")[0] for path in OF_RUNS} == {*RECORDS}
+
+
+@pytest.mark.parametrize("command", ["pretrain", "finetune", "sweep", "glue"])
+def test_results_of_another_kind_are_a_sentence(tmp_path, command):
+    """As an earlier version, whose run.json has no hash of them, may have left them."""
+    RunFolder(tmp_path, command=command, settings={}, inputs={}, has_model=False)
+    for content in ('{"a": 1}', '{"steps": "1", "tasks": []}'):
+        (tmp_path / "metrics.json").write_text(content)
+        run = RunFolder(tmp_path, command=command, settings={}, inputs={}, has_model=False)
+        assert run.finished
+        with raises_input_error('metrics.json is damaged: "...is missing or of another type'):
+            run.read_metrics()
