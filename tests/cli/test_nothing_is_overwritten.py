@@ -113,6 +113,11 @@ def job_output(here):
     (here / "out.jsonl" / "COMPLETED").write_text("")
 
 
+def vocabulary_alone(here):
+    (here / "own").mkdir()
+    shutil.copy("vocab.txt", "own/vocab.txt")
+
+
 def quickstart_of_another(here):
     (here / "out" / "text").mkdir(parents=True)
     (here / "out" / "text" / "mine.txt").write_text("mine")
@@ -218,6 +223,7 @@ OVERWRITES = [
     (f"{VOCAB} ** --output ./in.txt", None, "also the input"),
     (f"{VOCAB} in.txt --algorithm bpe --output m", None, "something else"),
     (f"{DATA} in.txt --output m/task", None, "other files"),
+    (f"{DATA} in.txt --output own", vocabulary_alone, "other files, such as vocab.txt"),
     (f"{DATA} m/task/*.txt --output m/task", None, "also the input"),
     ("quickstart --output out --force", quickstart_of_another, "contains text/mine.txt"),
 ]
