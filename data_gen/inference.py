@@ -29,6 +29,7 @@ from data_gen.files import chunks, content_hash, is_local, new_file, sizes
 from data_gen.output_folder import OutputFolder, check_owner, owner_of
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted
+from keras_bert.base.ownership import reject_input_as_output
 from keras_bert.base.settings import Report
 from keras_bert.base.signals import interruption_message
 
@@ -195,6 +196,7 @@ def _run(command, *, model, data, output, force, settings, beam_options, report)
         paths = sorted(files)
         job = _Job(command, output, len(paths), settings)
         inputs = _hash_of_inputs(job, model, {path: files[path] for path in paths})
+        reject_input_as_output([*paths, model], output)
         with ShardsFolder(output, force=force, inputs=inputs) as folder:
             if folder.finished:
                 if report is not None:

@@ -47,7 +47,8 @@ class OutputFolder:
     Creating one takes the folder, unless it has the same data already: then `finished` is True,
     and nothing is changed. Finished data that is incomplete now is made again: `damage` is a phrase
     for what is wrong with it, else None. The folder is released by `finish`, `discard`, or the end
-    of a `with`, which discards what was written if an `InputError` ends it.
+    of a `with`, which discards what was written if an `InputError` ends it, or anything else before
+    there is a shard.
 
     A subclass names the files that its job writes, and says when finished data is the job's own.
 
@@ -92,7 +93,7 @@ class OutputFolder:
         return self
 
     def __exit__(self, kind, error, traceback):
-        if isinstance(error, InputError):
+        if isinstance(error, InputError) or (error is not None and not self.shards()[0]):
             self.discard()
         self._locks.close()
 
@@ -256,6 +257,10 @@ class OutputFolder:
         """Whether the job's data is there already; raises where other data is."""
         names = self._names()
         foreign = sorted(n for n in names if not (self._is_ours(n) or _CLAIM.fullmatch(n)))
+        # A vocabulary alone, or a card, is not what a job leaves.
+        marks = (COMPLETED, *filter(_CLAIM.fullmatch, names), *filter(self.SHARD.fullmatch, names))
+        if not {*marks} & {*names}:
+            foreign = sorted(names)
         if foreign:
             raise InputError(
                 f"The output {self.path} has other files, such as {foreign[0]}. Use a new or an "

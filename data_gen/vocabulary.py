@@ -8,6 +8,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -194,7 +195,7 @@ def _is_there(output, settings):
     """Whether there is a vocabulary that the job might make; `InputError` where it cannot be.
 
     A `vocab.txt` does not record how it was made: it is learned again and compared. With `force`,
-    what is there must at least be a vocabulary.
+    what is there must be a vocabulary with its counts, which this job writes.
     """
     algorithm = _ALGORITHMS[settings.algorithm]
     is_folder = algorithm.vocabulary.IS_FOLDER
@@ -210,6 +211,8 @@ def _is_there(output, settings):
     if settings.force and files.is_local(output):
         check = check_output_folder if is_folder else check_output_file
         check(output, is_ours=_is_vocabulary, force=True)
+        if not is_folder:
+            check(counts, is_ours=lambda path: _is_vocabulary(Path(output)), force=True)
     if settings.force or not existing:
         return False
     paths = {name: f"{output}/{name}" for name in algorithm.vocabulary.FILES}
@@ -224,9 +227,10 @@ def _is_there(output, settings):
 
 
 def _is_vocabulary(path):
-    """Whether a file is a vocabulary, or a folder has one and nothing else."""
+    """Whether a file is a vocabulary with its counts, or a folder has one and nothing else."""
     try:
-        load_vocabulary(path)
+        if vocabulary_files.read_counts(path, load_vocabulary(path)) is None:
+            return False
     except InputError:
         return False
     return path.is_file() or set(held_names(path)) <= {

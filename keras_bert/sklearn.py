@@ -6,6 +6,8 @@ classifier = TextClassifier("hf://owner/name", epochs=3)
 cross_val_score(classifier, texts, labels)
 """
 
+import math
+import numbers
 import tempfile
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,8 +28,25 @@ from keras_bert.readers.sources import plain
 from keras_bert.tasks.raw_data import weights_of_rows
 from keras_bert.training.finetune import finetune_given
 
-# Examples that a run evaluates on after each epoch; its last model is kept, whatever they say.
+# Training examples that a run evaluates on after each epoch if no others are held back. Its last
+# model is kept, whatever the metrics are.
 _EVALUATED = 100
+# Settings of `finetune` that an estimator sets itself, with what to do instead.
+_SET_HERE = {
+    **dict.fromkeys(("train", "task", "multi_label", "one_text"), "They follow from X and y"),
+    "dev": "Pass `validation_fraction` to hold examples back",
+    "folds": "Use `cross_val_score` of scikit-learn",
+    **dict.fromkeys(("output", "force"), "The run is in a temporary folder"),
+}
+# Settings that are selected on dev data, with a value that selects nothing.
+_SELECTED_ON_DEV = {
+    "calibrate": False,
+    "tune_thresholds": False,
+    "patience": None,
+    "keep": "last",
+    "num_seeds": 1,
+    "ensemble": False,
+}
 
 
 class _TextEstimator(BaseEstimator):
@@ -47,6 +67,7 @@ class _TextEstimator(BaseEstimator):
         pooling: str | None = None,
         freeze_encoder: bool = False,
         seed: int = 0,
+        validation_fraction: float | None = None,
         settings: dict[str, Any] | None = None,
     ):
         self.model = model
@@ -57,6 +78,7 @@ class _TextEstimator(BaseEstimator):
         self.pooling = pooling
         self.freeze_encoder = freeze_encoder
         self.seed = seed
+        self.validation_fraction = validation_fraction
         self.settings = settings
 
     def __sklearn_tags__(self):
@@ -65,8 +87,9 @@ class _TextEstimator(BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
-    def _fit(self, texts, labels, sample_weight, **of_task):
+    def _fit(self, texts, labels, sample_weight, *, stratify=None, **of_task):
         settings = self.settings or {}
+        self._check_settings(settings)
         if sample_weight is not None:
             sample_weight = weights_of_rows(texts, sample_weight)
             if not sample_weight.any():
@@ -79,13 +102,53 @@ class _TextEstimator(BaseEstimator):
         examples = [(*text, label) for text, label in zip(texts, labels, strict=True)]
         names = ("model", "epochs", "batch_size", "learning_rate", "max_length", "pooling")
         given = {name: getattr(self, name) for name in (*names, "freeze_encoder", "seed")}
+        train, dev = examples, examples[:_EVALUATED]
+        if self.validation_fraction is not None:
+            parts = self._divided(len(examples), stratify)
+            train, dev = ([examples[number] for number in part] for part in parts)
+            sample_weight = None if sample_weight is None else sample_weight[parts[0]]
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
-            given |= {"train": examples, "dev": examples[:_EVALUATED], "keep": "last"}
+            given |= {"train": train, "dev": dev, "keep": "last"}
             given |= {**of_task, **settings, "output": run}
             finetune_given(given, not_reported, sample_weight=sample_weight)
             self.task_ = load_task(run)
         return self
+
+    def _check_settings(self, settings):
+        """Raises ValueError for settings that would take the place of something else."""
+        for name in settings:
+            if name in self.get_params(deep=False):
+                raise ValueError(f"`{name}` in `settings` is an argument of the estimator.")
+            if name in _SET_HERE:
+                raise ValueError(
+                    f"`{name}` in `settings` is set by the estimator. {_SET_HERE[name]}."
+                )
+        selected = [
+            name
+            for name, value in _SELECTED_ON_DEV.items()
+            if settings.get(name, value) not in (value, None)
+        ]
+        if isinstance(settings.get("train_fraction"), list | tuple):
+            selected.append("train_fraction")
+        if selected and self.validation_fraction is None:
+            raise ValueError(
+                f"`{selected[0]}` in `settings` is selected on examples that are not trained on. "
+                "Pass `validation_fraction`, such as 0.1, to hold some of X back."
+            )
+
+    def _divided(self, count, stratify):
+        """-> int arrays of the examples to train on and of those that are held back."""
+        fraction = self.validation_fraction
+        is_number = isinstance(fraction, numbers.Real) and not isinstance(fraction, bool)
+        if not (is_number and 0 < fraction < 1):
+            raise ValueError(
+                "`validation_fraction` must be a fraction between 0 and 1, or None. Received: "
+                f"{fraction!r}."
+            )
+        return train_test_split(
+            np.arange(count), test_size=fraction, random_state=self.seed, stratify=stratify
+        )
 
     def _outputs(self, X, name):
         check_is_fitted(self)
@@ -112,7 +175,11 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
         model: the model to start from: a folder, the output of a run or hf://owner/name.
         epochs, batch_size, learning_rate, max_length, pooling, freeze_encoder, seed: settings of
             `keras_bert.finetune`.
-        settings: further settings of `keras_bert.finetune` by name.
+        validation_fraction: fraction of X that is not trained on but held back, for settings that
+            are selected on other examples. None trains on all.
+        settings: further settings of `keras_bert.finetune` by name. Those that are selected on
+            other examples (`calibrate`, `patience`, `keep="best"`, `num_seeds`) need
+            `validation_fraction`; those that the estimator sets itself are an error.
 
     Attributes after `fit`: `classes_`, the labels in their own type, sorted; `task_`, the
     `Classifier` or `PairClassifier`, such as for `task_.save` and `task_.export`.
@@ -125,7 +192,8 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
 
         Raises:
             ValueError: X are not texts, y are not classes, they are of different lengths, y has
-                fewer than two classes, or the weights are not numbers from 0.
+                missing values or fewer than two classes, the weights are not numbers from 0, or
+                `settings` has a name that the estimator sets.
             InputError: a setting is invalid.
         """
         y = _targets(X, y)
@@ -142,7 +210,8 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
         if not is_same or fraction_among(names) is not None:
             names = [str(number) for number in range(len(names))]  # as a file could not have them
         task = "classifier" if len(texts[0]) == 1 else "pair-classifier"
-        self._fit(texts, [names[number] for number in numbers], sample_weight, task=task)
+        labels = [names[number] for number in numbers]
+        self._fit(texts, labels, sample_weight, stratify=labels, task=task)
         self._columns = [self.task_.labels.index(name) for name in names]
         return self
 
@@ -166,7 +235,11 @@ class TextRegressor(RegressorMixin, _TextEstimator):
         model: the model to start from: a folder, the output of a run or hf://owner/name.
         epochs, batch_size, learning_rate, max_length, pooling, freeze_encoder, seed: settings of
             `keras_bert.finetune`.
-        settings: further settings of `keras_bert.finetune` by name.
+        validation_fraction: fraction of X that is not trained on but held back, for settings that
+            are selected on other examples. None trains on all.
+        settings: further settings of `keras_bert.finetune` by name. Those that are selected on
+            other examples (`calibrate`, `patience`, `keep="best"`, `num_seeds`) need
+            `validation_fraction`; those that the estimator sets itself are an error.
 
     Attribute after `fit`: `task_`, the `Regressor`.
     """
@@ -177,8 +250,9 @@ class TextRegressor(RegressorMixin, _TextEstimator):
         `sample_weight` (N,) is the weight of each text in the loss, from 0; None is 1 each.
 
         Raises:
-            ValueError: X are not texts, y are not numbers, they are of different lengths, or the
-                weights are not numbers from 0.
+            ValueError: X are not texts, y are not finite numbers, they are of different lengths,
+                the weights are not numbers from 0, or `settings` has a name that the estimator
+                sets.
             InputError: a setting is invalid, or all numbers are the same.
         """
         y, texts = _targets(X, y), _texts(X)
@@ -217,14 +291,37 @@ def _targets(X, y):
     if y is None:
         raise ValueError("The target y should be a 1d array. Received: None.")
     _check_rows(X)
-    y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    else:
+        y = np.asarray(y) if hasattr(y, "dtype") else _as_array(y)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1 or len(y) != len(X):
         raise ValueError(
             f"The target y must have one value for each of the {len(X)} rows of X. Received: shape "
             f"{y.shape}."
         )
+    if np.iscomplexobj(y):
+        raise ValueError(f"Complex data not supported: y is {y.dtype}.")
+    values = plain(y)
+    if missing := [number for number, value in enumerate(values) if value is None]:
+        raise ValueError(
+            f"Input y contains NaN: {len(missing)} of its {len(y)} values are missing, the first "
+            f"at {missing[0]}. Leave these rows out of X and y."
+        )
+    if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+        raise ValueError("Input y contains infinity.")
+    kinds = {isinstance(value, str) for value in values}
+    if len(kinds) > 1:
+        raise ValueError("y has strings and values of another type. Pass values of one type.")
     return y
+
+
+def _as_array(y):
+    """A sequence as an array, in which strings and numbers stay what they are."""
+    y = [*y]
+    is_mixed = len({isinstance(value, str) for value in y}) > 1
+    return np.array(y, dtype=object) if is_mixed else np.asarray(y)
 
 
 def _described(texts):

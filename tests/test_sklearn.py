@@ -14,6 +14,7 @@ from sklearn.utils import estimator_checks
 
 import keras_bert as kb
 from keras_bert.sklearn import TextClassifier, TextRegressor
+from keras_bert.training.finetune import finetune_given
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXTS = ["a a", "b b", "a", "b", "a a a", "b b a", "a c", "b c"]
@@ -111,6 +112,86 @@ def test_the_weight_of_a_text_counts_in_the_loss(model, options):
             TextClassifier(model, settings=settings).fit(texts, labels, weights)
 
 
+def test_weights_follow_the_rows_that_are_read(model, options, tmp_path):
+    """A row without a label is left out with its weight: the run is that without the row."""
+    rows, weights = list(zip(TEXTS, LABELS, strict=True)), np.arange(1, 9, dtype=np.float32)
+    given = {**options, **options["settings"], "epochs": 1, "model": model, "keep": "last"}
+    del given["settings"]
+    losses = []
+    for number, train in enumerate((rows, [(TEXTS[0], None), *rows[1:]], rows[1:])):
+        run = {**given, "train": train, "dev": rows, "output": tmp_path / str(number)}
+        metrics = finetune_given(run, print, sample_weight=weights[-len(train) :])
+        losses.append(metrics["history"][-1]["eval"]["loss"])
+    assert losses[1] == losses[2] != losses[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"calibrate": True}, "`calibrate` in `settings` is selected on examples that are not tra"),
+        ({"tune_thresholds": True}, "Pass `validation_fraction`"),
+        ({"patience": 1}, "`patience` in `settings` is selected on"),
+        ({"keep": "best"}, "`keep` in `settings` is selected on"),
+        ({"num_seeds": 2}, "`num_seeds` in `settings` is selected on"),
+        ({"train_fraction": [0.5, 1]}, "`train_fraction` in `settings` is selected on"),
+        ({"train": "a.csv"}, "`train` in `settings` is set by the estimator. They follow from X"),
+        ({"dev": "a.csv"}, "`dev` in `settings` is set by the estimator. Pass `validation_frac"),
+        ({"multi_label": True}, "`multi_label` in `settings` is set by the estimator"),
+        ({"task": "tagger"}, "`task` in `settings` is set by the estimator"),
+        ({"output": "out"}, "`output` in `settings` is set by the estimator"),
+        ({"folds": 5}, "`folds` in `settings` is set by the estimator. Use `cross_val_score`"),
+        ({"model": "other"}, "`model` in `settings` is an argument of the estimator"),
+        ({"epochs": 9}, "`epochs` in `settings` is an argument of the estimator"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [TextClassifier, TextRegressor])
+def test_settings_do_not_take_the_place_of_x_y_or_arguments(model, estimator, settings, message):
+    y = LABELS if estimator is TextClassifier else [1.0, 3.0] * 4
+    with pytest.raises(ValueError, match=message):
+        estimator(model, settings=settings).fit(TEXTS, y)
+
+
+def test_what_is_selected_is_selected_on_rows_that_are_held_back(model, options, monkeypatch):
+    given = []
+
+    def spy(settings, report, *, sample_weight):
+        given.append((settings, sample_weight))
+        return finetune_given(settings, report, sample_weight=sample_weight)
+
+    monkeypatch.setattr("keras_bert.sklearn.finetune_given", spy)
+    texts, weights = [f"a {letter}" for letter in "abcdefgh"], np.arange(1.0, 9.0)
+    chosen = {**options, "epochs": 1, "settings": {**options["settings"], "calibrate": True}}
+    classifier = TextClassifier(model, validation_fraction=0.25, **chosen)
+    classifier.fit(texts, LABELS, sample_weight=weights)
+    ((settings, kept),) = given
+    train, dev = settings["train"], settings["dev"]
+    assert len(train) == 6 and {*train, *dev} == {*zip(texts, LABELS, strict=True)}
+    assert sorted(label for _, label in dev) == sorted(LABELS[:2])
+    assert kept.tolist() == [weights[texts.index(text)] for text, _ in train]
+    assert classifier.task_.temperature != 1
+    for fraction in (0, 1, 2, True, "a"):
+        with pytest.raises(ValueError, match="`validation_fraction` must be a fraction between"):
+            TextClassifier(model, validation_fraction=fraction).fit(texts, LABELS)
+
+
+MISSING = [
+    [np.nan, *"xyxyxyx"],
+    [None, *"xyxyxyx"],
+    pd.Series([pd.NA, *"xyxyxyx"]),
+    pd.Series([pd.NaT, *"xyxyxyx"], dtype=object),
+    pd.array([pd.NA, *range(7)], dtype="Int64"),
+    np.array([np.nan, *range(7)]),
+]
+
+
+@pytest.mark.parametrize("y", MISSING)
+@pytest.mark.parametrize("estimator", [TextClassifier, TextRegressor])
+def test_a_missing_target_is_an_error(model, estimator, y):
+    message = "Input y contains NaN: 1 of its 8 values are missing, the first at 0"
+    with pytest.raises(ValueError, match=message):
+        estimator(model).fit(TEXTS, y, np.arange(8.0))
+
+
 def test_clone_and_parameters(model):
     classifier = TextClassifier(model, epochs=7, settings={"crf": True})
     copy = clone(classifier)
@@ -129,6 +210,10 @@ def test_clone_and_parameters(model):
         (["a", "b"], ["x", "x"], "needs two classes or more. Received: .'x'."),
         (["a", "b"], [0.5, 1.5], "Unknown label type: continuous"),
         (["a", "b"], None, "y should be a 1d array. Received: None"),
+        (["a", "b"], [1j, 2], "Complex data not supported: y is complex128"),
+        (["a", "b"], [1.0, np.inf], "Input y contains infinity"),
+        (["a", "b"], [1, "1"], "y has strings and values of another type"),
+        (["a", "b"], np.array([1, "1"], object), "y has strings and values of another type"),
     ],
 )
 def test_what_is_invalid_is_a_sentence(model, X, y, message):
@@ -166,7 +251,6 @@ OF_ONE = {
         NUMBERS: """check_regressors_int check_regressors_no_decision_function
             check_regressors_train""",
         ARRAY: "check_regressor_data_not_an_array",
-        MESSAGE: "check_complex_data",
     },
 }
 

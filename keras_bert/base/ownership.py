@@ -4,8 +4,10 @@ import contextlib
 import dataclasses
 import fcntl
 import filecmp
+import glob
 import json
 import os
+import re
 import socket
 from pathlib import Path, PurePath
 
@@ -14,17 +16,19 @@ from keras_bert.base.files import is_temporary, parse_json, system_errors
 from keras_bert.base.formatting import listed
 
 
-def check_output_folder(path, *, is_ours, force=False):
+def check_output_folder(path, *, is_ours, inputs=(), force=False):
     """Raises `InputError` unless a folder may be written at `path`.
 
-    It may where there is nothing or an empty folder, and with `force` where `is_ours(path)`: the
-    folder is one that the same command wrote.
+    It may where there is nothing or an empty folder, and with `force` if `is_ours(path)`: the
+    folder has the mark of the command that asks. It is never one of the `inputs` of the same call
+    (see `reject_input_as_output`).
     """
     path = Path(path)
     if not os.path.lexists(path):
         return
+    reject_input_as_output(inputs, path)
     if not path.is_dir():
-        raise InputError(f"The output {path} is a file: give the name of a folder.")
+        raise InputError(f"The output {path} is {_type_of(path)}: give the name of a folder.")
     held = held_names(path)
     if held and not is_ours(path):
         raise InputError(
@@ -38,15 +42,17 @@ def check_output_folder(path, *, is_ours, force=False):
         )
 
 
-def check_output_file(path, *, is_ours, force=False):
-    """As `check_output_folder` for a file; an empty file of anybody's may be replaced."""
+def check_output_file(path, *, is_ours, inputs=(), force=False):
+    """As `check_output_folder` for a file; an empty file of anybody's may be replaced.
+
+    A command without the setting `force` passes True: then a file with its mark is replaced.
+    """
     path = Path(path)
     if not os.path.lexists(path):
         return
-    if path.is_dir():
-        raise InputError(f"The output {path} is a folder: give the name of a file.")
+    reject_input_as_output(inputs, path)
     if not path.is_file():
-        raise InputError(f"The output {path} is a pipe or a device: give the name of a file.")
+        raise InputError(f"The output {path} is {_type_of(path)}: give the name of a file.")
     is_empty = not path.stat().st_size
     if not is_empty and not is_ours(path):
         raise InputError(
@@ -59,21 +65,93 @@ def check_output_file(path, *, is_ours, force=False):
         )
 
 
-def reject_input_as_output(inputs, output):
-    """Raises `InputError` where an input (a path or a glob) is the output, or is in it.
+def _type_of(path):
+    """What is at a path that cannot be written, for a message."""
+    if path.is_dir():
+        return "a folder"
+    if path.is_file():
+        return "a file"
+    return "a pipe or a device" if path.exists() else "a link to a file that does not exist"
 
-    What is not a path of this machine (`-`, `tfds:…`, another file system's) never is.
+
+def check_only_ours(folder, names, is_ours, *, writer):
+    """Raises `InputError` if one of the `names` in a folder, or a file in it, is not ours.
+
+    Args:
+        folder: what is below it is about to be deleted.
+        names: of files and folders in it; those that are missing are left out.
+        is_ours: a function of the path of a file, relative to the folder and with "/".
+        writer: the command in the message.
     """
-    target = Path(os.path.realpath(output))
+    for path in files_below(Path(folder), names):
+        relative = path.relative_to(folder).as_posix()
+        if not is_ours(relative):
+            raise InputError(
+                f"The output folder {folder} contains {relative}, which {writer} did not write. It "
+                "deletes only what it wrote itself. Move the file, or use another folder."
+            )
+
+
+def files_below(folder, names):
+    """Yields the files below some names in a folder, links to folders as files."""
+    for path in map(folder.joinpath, names):
+        if path.is_dir() and not path.is_symlink():
+            yield from files_below(path, held_names(path))
+        elif os.path.lexists(path):
+            yield path
+
+
+def reject_input_as_output(inputs, output):
+    """Raises `InputError` where an input is the output, or is in it, however it is spelled.
+
+    An input is a path or a glob; a link, also one in a folder that is an input, is what it points
+    to, and a hard link is the same file. What is not a path of this machine (`-`, `tfds:…`, another
+    file system's) never is.
+    """
+    target = os.path.realpath(output)
+    if not os.path.exists(target):
+        return
     for path in map(str, inputs):
-        is_glob = any(character in path for character in "*?[")
-        if not target.exists() or not (is_glob or os.path.exists(path)):
-            continue
-        real = PurePath(os.path.realpath(path))
-        if target in (real, *real.parents) or (is_glob and target.match(str(real))):
+        if any(_is_in(place, target) for place in _places_of(path)) or _matches(path, target):
             raise InputError(
                 f"The output {output} is also the input, or holds it ({path}): give another output."
             )
+
+
+def _is_in(path, target):
+    """Whether an existing path is another one, or is in it."""
+    real = PurePath(os.path.realpath(path))
+    return PurePath(target) in (real, *real.parents) or os.path.samefile(real, target)
+
+
+def _places_of(path):
+    """Yields what an input is on this machine: a path, with links that are in it, or a glob's."""
+    if "\0" in path:
+        return
+    if os.path.exists(path):
+        yield path
+        for pattern in ("*", "*/*") if os.path.isdir(path) else ():  # such as RUN/model/*
+            for inner in glob.iglob(f"{glob.escape(path)}/{pattern}"):
+                if os.path.islink(inner) and os.path.exists(inner):
+                    yield inner
+    elif glob.has_magic(path):
+        yield from filter(os.path.exists, glob.iglob(path, recursive=True))
+
+
+def _matches(path, target):
+    """Whether a path is that of a glob of Beam's, in which `**` is anything."""
+    if "\0" in path or not glob.has_magic(path) or os.path.exists(path):
+        return False
+    parts = re.split(r"(\*\*|\*|\?|\[[^]]+\])", os.path.realpath(path))
+    any_of = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pattern = "".join(
+        any_of.get(part) or (part.replace("[!", "[^") if part.startswith("[") else re.escape(part))
+        for part in parts
+    )
+    try:
+        return re.fullmatch(pattern, target, re.DOTALL) is not None
+    except re.error:  # not a glob
+        return False
 
 
 def same_files(folder, other, *, besides=()):

@@ -23,7 +23,12 @@ from keras_bert.checkpoints.config_json import CONFIG
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.loading import find_model_folder, read_foreign
-from keras_bert.checkpoints.model_folder import build_task, save_folder, unused_heads
+from keras_bert.checkpoints.model_folder import (
+    build_task,
+    folders_read,
+    save_folder,
+    unused_heads,
+)
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.word_vectors import (
     convert_word_vectors,
@@ -58,7 +63,7 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
     source, output = Path(settings.input), Path(settings.output)
     if not _is_foreign(source):
         source = find_model_folder(settings.input)
-    reject_input_as_output([source], settings.output)
+    reject_input_as_output(folders_read(source), settings.output)
     if settings.to in VECTOR_FORMATS:
         return _to_word_vectors(source, settings)
     is_model = is_google(source) or (source / CONFIG).exists()

@@ -5,6 +5,7 @@ It is Hugging Face's: what is written here opens in `transformers`, and its BERT
 
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 # The model card, which runs write into the model folder.
 CARD = "README.md"
+# All files of a model folder.
+FILES = {CONFIG, tensor_files.FILE, adapters.CONFIG, adapters.FILE, CARD, *TOKENIZER_FILES}
 
 
 def save_folder(model, tokenizer, folder, *, overwrite=False):
@@ -120,9 +123,8 @@ def _ends_of_texts(tokenizer):
 
 def _is_own(folder):
     """Whether a folder contains a model that this library wrote, and nothing else."""
-    written = {CONFIG, tensor_files.FILE, adapters.CONFIG, adapters.FILE, CARD, *TOKENIZER_FILES}
     names = set(held_names(folder))
-    return names <= written and CONFIG in names and MARK in read_json(folder / CONFIG)
+    return names <= FILES and CONFIG in names and MARK in read_json(folder / CONFIG)
 
 
 def to_hugging_face(model):
@@ -314,13 +316,10 @@ def _missing_scale(checkpoint, name):
     return float(scale)
 
 
-def file_hashes(folder):
-    """SHA-256 of each file of a model folder by name, without the model card, which people edit."""
-    hashes = {}
-    for path in sorted(folder.iterdir()):
-        if path.name != CARD and path.is_file():
-            hashes[path.name] = hash_of_file(path).hexdigest()
-    return hashes
+def folders_read(model):
+    """The folder of a model, and if it is an adapter that of its base model."""
+    folder = Path(model)
+    return [folder, adapters.Adapter(folder).base] if adapters.is_adapter(folder) else [folder]
 
 
 def fingerprint_of_folder(folder):

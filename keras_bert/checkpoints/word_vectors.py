@@ -13,6 +13,7 @@ import contextlib
 import gzip
 import io
 import itertools
+import operator
 import re
 import warnings
 import zlib
@@ -317,7 +318,11 @@ def save_word_vectors(model, tokenizer, path, *, format, overwrite=False):
     table = embedding_table(encoder.embedding, dtype="float32")
     table = np.asarray(normalized(table) if encoder.config.normalize else table)
     words = tokenizer.vocabulary.tokens
-    batches = ((words[i : i + _BATCH], table[i : i + _BATCH]) for i in range(0, len(words), _BATCH))
+
+    def batches():
+        for begin in range(0, len(words), _BATCH):
+            yield words[begin : begin + _BATCH], table[begin : begin + _BATCH]
+
     _write(batches, path, format=format, shape=(len(words), table.shape[1]), overwrite=overwrite)
 
 
@@ -343,17 +348,32 @@ def convert_word_vectors(source, path, *, format, overwrite=False):
             begin += len(words)
             yield [word for word, is_new in zip(words, new, strict=True) if is_new], vectors[new]
 
-    _write(batches(), path, format=format, shape=(count, file.size), overwrite=overwrite)
+    _write(batches, path, format=format, shape=(count, file.size), overwrite=overwrite)
     return file.format
 
 
 def _write(batches, path, *, format, shape, overwrite):
-    check_output_file(path, is_ours=is_word_vectors, force=overwrite)
+    """Writes the words and vectors of `batches`, a function, or raises `InputError`.
+
+    The formats have no place for a mark. So a file is ours if it has the words and the size that
+    are to be written.
+    """
+
+    def is_ours(path):
+        if not is_word_vectors(path):
+            return False
+        with contextlib.suppress(InputError):
+            before = WordVectorFile(path)
+            new, old = (_words_of(source) for source in (batches(), before.batches()))
+            return before.size == shape[1] and all(map(operator.eq, new, old))
+        return False
+
+    check_output_file(path, is_ours=is_ours, force=overwrite)
     line = "%s " + " ".join(["%.9g"] * shape[1]) + "\n"
     with new_file(path) as temporary, open(temporary, "wb") as file:
         if format != "glove":
             file.write(b"%d %d\n" % shape)
-        for words, vectors in batches:
+        for words, vectors in batches():
             if format != "word2vec-binary":
                 rows = zip(words, vectors.tolist(), strict=True)
                 file.write("".join([line % (word, *row) for word, row in rows]).encode())
@@ -365,6 +385,13 @@ def _write(batches, path, *, format, shape, overwrite):
                         "files. Use the format word2vec or glove."
                     )
                 file.write(word.encode() + b" " + vector.tobytes() + b"\n")
+
+
+def _words_of(batches):
+    """Yields each word of batches of words and vectors, and None after the last."""
+    for words, _ in batches:
+        yield from words
+    yield None
 
 
 def _opened(path):

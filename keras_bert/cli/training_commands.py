@@ -10,6 +10,7 @@ from pathlib import Path
 from keras_bert.base.errors import InputError, damaged
 from keras_bert.base.files import write_text
 from keras_bert.base.formatting import counted, percent
+from keras_bert.base.ownership import check_output_file
 from keras_bert.base.settings import (
     PathText,
     Settings,
@@ -27,6 +28,7 @@ from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.sweep_settings import GlueSettings, sweep_settings
 
 _TENSORFLOW = ("tensorflow",)
+_SETTINGS_MARK = "# Settings of `keras-bert finetune"  # how the file of `init` begins
 # Name of a metric -> its name in a sentence.
 _ACCURACIES = {
     "masked_lm_accuracy": "masked tokens",
@@ -396,7 +398,7 @@ class InitSettings(Settings):
     task: str = model_setting(
         "classifier", help="the task type, as --task of finetune", unit="TASK", common=True
     )
-    force: bool = checkpoint_setting(False, help="replace the file")
+    force: bool = checkpoint_setting(False, help="replace a file that this command wrote before")
 
     def check(self):
         if Path(self.output).suffix != ".toml":
@@ -417,10 +419,9 @@ def init(settings, arguments):
     """
     chosen = InitSettings.of(settings)
     task, path = task_type_named(chosen.task), Path(chosen.output)
-    if path.exists() and not chosen.force:
-        raise InputError.naming("{} exists. Pass {force=True} to replace it.", path)
+    check_output_file(path, is_ours=_is_settings_file, force=chosen.force)
     lines = [
-        f"# Settings of `keras-bert finetune --task {task}`. Remove the # in front of a setting to",
+        f"{_SETTINGS_MARK} --task {task}`. Remove the # in front of a setting to",
         "# change it. Flags override this file.",
         'command = "finetune"',
         "",
@@ -447,6 +448,12 @@ def init(settings, arguments):
         f"keras-bert finetune --settings {shlex.quote(str(path))} --model FOLDER --train FILE "
         "--dev FILE --output DIR"
     )
+
+
+def _is_settings_file(path):
+    """Whether `init` wrote a file, by its first line."""
+    with path.open("rb") as file:
+        return file.readline(1000).startswith(_SETTINGS_MARK.encode())
 
 
 def _table(title, columns, sections):

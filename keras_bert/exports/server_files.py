@@ -6,13 +6,16 @@ A model's own folder has its batching parameters, which the server reads with
 tensorflow.org/tfx/serving/serving_config and saved_model_warmup.
 """
 
+import os
+
 import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog, PredictLog
 from tensorflow_serving.config import model_server_config_pb2
 
-from keras_bert.base.files import write_text
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import read_small, write_text
 from keras_bert.base.ownership import held_names
 
 # A TFRecord file of at most 1,000 serialized `PredictionLog`, which a server runs before it is
@@ -59,7 +62,8 @@ def write_batching(folder, inputs):
 def write_server_files(models):
     """Writes the list of all models in a folder, and their monitoring, for a server.
 
-    Only if the folder contains nothing but models: nobody serves from another one.
+    Only if the folder contains nothing but models, since nobody serves from another one, and if the
+    files there are those that an earlier export wrote, for these models or fewer.
     Returns None, or the sentence for the user with the reason why they were not written.
 
     Exports of several models may write the list at once. Each looks again after it has written, so
@@ -67,25 +71,65 @@ def write_server_files(models):
     """
     written = None
     while True:
+        # Read before the models are listed, which another export may add to both.
+        before = {name: _text_of(models / name) for name in (_MODELS_FILE, _MONITORING_FILE)}
         names = held_names(models)
         folders = [name for name in names if _is_model(models / name)]
         others = [n for n in names if n not in folders and not _is_expected(models / n)]
         if others:
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-            return (
-                f"TensorFlow Serving's {_MODELS_FILE} and {_MONITORING_FILE} were not written: "
+            return _not_written(
                 f"{models} contains something else than models ({others[0]}{more})."
             )
         if folders == written:
             return None
-        config = model_server_config_pb2.ModelServerConfig()
-        for name in folders:
-            config.model_config_list.config.add(
-                name=name, base_path=f"{_MODELS_ROOT}/{name}", model_platform="tensorflow"
-            )
+        expected = {
+            _MODELS_FILE: _config_of(_models_in(before[_MODELS_FILE]) & {*folders}),
+            _MONITORING_FILE: _MONITORING,
+        }
+        for name, text in before.items():
+            if text not in (None, expected[name]):
+                return _not_written(
+                    f"{models / name} is not as an export writes it for the models there. Edit it "
+                    "by hand, or delete it and export again."
+                )
         write_text(models / _MONITORING_FILE, _MONITORING)
-        write_text(models / _MODELS_FILE, text_format.MessageToString(config))
+        write_text(models / _MODELS_FILE, _config_of(folders))
         written = folders
+
+
+def _not_written(reason):
+    """The sentence on files that are left as they are."""
+    return f"TensorFlow Serving's {_MODELS_FILE} and {_MONITORING_FILE} were not written: {reason}"
+
+
+def _text_of(path):
+    """The text of a file; None if there is nothing, and False for what cannot be ours."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read_small(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError, InputError):
+        return False
+
+
+def _config_of(names):
+    """The text of the list of models with these names."""
+    config = model_server_config_pb2.ModelServerConfig()
+    for name in sorted(names):
+        config.model_config_list.config.add(
+            name=name, base_path=f"{_MODELS_ROOT}/{name}", model_platform="tensorflow"
+        )
+    return text_format.MessageToString(config)
+
+
+def _models_in(text):
+    """The names in a list of models; empty if it is none."""
+    try:
+        config = text_format.Parse(text or "", model_server_config_pb2.ModelServerConfig())
+    except text_format.ParseError:
+        return set()
+    return {model.name for model in config.model_config_list.config}
 
 
 def _is_expected(path):

@@ -1,15 +1,13 @@
 """The embeddings of a file of texts as a Parquet file."""
 
-import contextlib
-import json
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 from pyarrow import parquet
 
-import keras_bert
 from keras_bert.base import files, ownership
 from keras_bert.base.errors import InputError
 from keras_bert.base.progress import ProgressBar
@@ -17,8 +15,9 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
+from keras_bert.inference.table_files import ParquetOutput, is_parquet_of, mark_of, marked
 from keras_bert.inference.vector_settings import EmbedderSettings, EmbedToFileSettings
-from keras_bert.readers.sources import TextFile
+from keras_bert.readers.sources import TextFile, is_file
 from keras_bert.text.vocabulary import note_on_unknown
 
 # Numbers that are written together (16 MiB): Parquet row groups of a few texts are slow to read,
@@ -58,11 +57,11 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
         if report is not None:
             report(f"{output} is finished already; nothing is done.")
         return counts
-    _check_output(output, force=settings.force)
+    inputs = [path for path in (settings.model, settings.data) if is_file(path)]
+    _check_output(output, inputs=inputs, force=settings.force)
     texts = open_texts(settings.data, settings, report=report)
     embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
-    metadata = {
-        "version": keras_bert.__version__,
+    about = {
         "layers": settings.layers,
         "tokens": settings.tokens,
         "max_length": embedder.max_length,
@@ -73,7 +72,7 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     total = _count_lines(settings.data) if progress and texts.location == "line" else None
     with (
         files.new_file(output) as temporary,
-        ParquetFile(temporary, width=embedder.width, settings=metadata) as file,
+        ParquetFile(temporary, width=embedder.width, settings=about) as file,
         ProgressBar(
             "Embedding", unit="lines", total=total, line_seconds=10, enabled=progress
         ) as bar,
@@ -98,13 +97,12 @@ def _made_of(settings):
     recorded = settings.recorded()
     recorded["model"] = fingerprint_of_folder(Path(find_model_folder(settings.model)))
     recorded["data"] = files.hash_of_file(settings.data).hexdigest()
-    del recorded["output"]
     return files.hash_of_json(recorded)
 
 
 def _counts_of_finished(output, made_of):
     """What `embed_to_file` returns for an output that is up to date, else None."""
-    if made_of is None or not (output.is_file() and ParquetFile.is_ours(output)):
+    if made_of is None or not (output.is_file() and is_parquet_of(output, "embed")):
         return None
     settings, texts, tokens = ParquetFile.describe(output)
     if settings.get("made_of") != made_of:
@@ -112,7 +110,7 @@ def _counts_of_finished(output, made_of):
     return {"texts": texts, "tokens": tokens, "width": settings["width"]}
 
 
-def _check_output(output, *, force):
+def _check_output(output, *, inputs, force):
     """Raises `InputError` if the output cannot be written there."""
     if output.suffix == ".npz":
         raise InputError.naming(
@@ -124,7 +122,8 @@ def _check_output(output, *, force):
         raise InputError(f"The output {output} should end in .parquet.")
     if not output.parent.is_dir():
         raise InputError(f"There is no folder {output.parent} for the output {output.name}.")
-    ownership.check_output_file(output, is_ours=ParquetFile.is_ours, force=force)
+    is_ours = partial(is_parquet_of, command="embed")
+    ownership.check_output_file(output, is_ours=is_ours, inputs=inputs, force=force)
 
 
 def _count_lines(path):
@@ -134,7 +133,7 @@ def _count_lines(path):
     return sum(1 for _ in TextFile(path).raw_lines())
 
 
-class ParquetFile:
+class ParquetFile(ParquetOutput):
     """Writes `TextEmbedding`s to a Parquet file, in memory that does not grow with their number.
 
     Columns: `line` int64, `text` string, `tokens` list of strings, `starts` and `ends` lists of
@@ -152,7 +151,7 @@ class ParquetFile:
     def __init__(self, path, *, width, settings):
         self._width = width
         vector = pyarrow.list_(pyarrow.float32(), width)
-        self._schema = pyarrow.schema(
+        schema = pyarrow.schema(
             [
                 ("line", pyarrow.int64()),
                 ("text", pyarrow.string()),
@@ -163,30 +162,20 @@ class ParquetFile:
                 ("cls", vector),
                 ("mean", vector),
             ],
-            metadata={"keras_bert": json.dumps(settings)},
+            metadata=marked("embed", **settings),
         )
         self._waiting, self._numbers = [], 0
-        # Python's own file, so that an error of the system is an `OSError`.
-        self._file = open(path, "wb")
-        self._writer = parquet.ParquetWriter(
-            self._file,
-            self._schema,
-            compression="zstd",
-            # Vectors hardly repeat, so a dictionary of them takes time and saves nothing.
-            use_dictionary=["tokens.list.element"],
-        )
-
-    def __enter__(self):
-        return self
+        # Vectors hardly repeat, so a dictionary of them takes time and saves nothing.
+        super().__init__(path, schema, compression="zstd", use_dictionary=["tokens.list.element"])
 
     def write(self, embedding):
         """Takes the embedding of the next text."""
         self._waiting.append(embedding)
         self._numbers += embedding.vectors.size + 2 * self._width
         if self._numbers >= _NUMBERS_PER_GROUP:
-            self._flush()
+            self.flush()
 
-    def _flush(self):
+    def flush(self):
         """Writes the embeddings that are waiting as one row group."""
         if not self._waiting:
             return
@@ -215,32 +204,14 @@ class ParquetFile:
             vectors("cls"),
             vectors("mean"),
         ]
-        self._writer.write_table(pyarrow.Table.from_arrays(columns, schema=self._schema))
+        super().write(pyarrow.Table.from_arrays(columns, schema=self.schema))
         self._waiting, self._numbers = [], 0
-
-    def __exit__(self, kind, error, traceback):
-        with self._file:
-            if error is None:
-                self._flush()
-                self._writer.close()
-            else:
-                with contextlib.suppress(OSError, pyarrow.ArrowException):
-                    self._writer.close()
-
-    @staticmethod
-    def is_ours(path):
-        """Whether `ParquetFile` wrote the file."""
-        try:
-            metadata = parquet.read_schema(path).metadata
-        except (OSError, pyarrow.ArrowInvalid):
-            return False
-        return b"keras_bert" in (metadata or {})
 
     @staticmethod
     def describe(path):
         """The settings in a file of ours, and its numbers of texts and tokens."""
         with parquet.ParquetFile(path) as file:
-            settings = json.loads(file.schema_arrow.metadata[b"keras_bert"])
+            settings = mark_of(file.schema_arrow.metadata)
             batches = file.iter_batches(columns=["starts"])
             tokens = sum(len(batch.column(0).flatten()) for batch in batches)
             return settings, file.metadata.num_rows, tokens

@@ -1,6 +1,5 @@
 """What word vectors know of words: neighbours, analogies, and similarity as people rate it."""
 
-import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.inference.vector_settings import NearestSettings
 from keras_bert.layers.embeddings import embedding_table
-from keras_bert.readers.labels import parsed_number
+from keras_bert.readers.rated_pairs import RatedPairs
 
 _TOGETHER = 256  # analogies that are answered by one matrix product
 
@@ -155,47 +154,28 @@ class WordVectors:
     def evaluate_similarity(self, path: str) -> dict[str, Any]:
         """Spearman's rank correlation of the cosines with a file of rated pairs.
 
-        A line has two words, then a rating, in the column of the first number after two known
-        words; columns are separated by tabs, commas or spaces. A first line without a number is a
-        header, and lines that begin with "#" are comments. Pairs with an unknown word are skipped.
+        The file is a table with two words and a rating (see `keras_bert.readers.rated_pairs`).
+        Pairs with an unknown word are skipped, and so are those without a rating.
 
         Returns:
             `spearman` and `p_value` (None if one side is constant, `p_value` also of two pairs),
-            `pairs` and `skipped`.
+            `pairs`, `skipped`, `unrated`, and `columns`, the names or numbers of the columns.
 
         Raises:
-            InputError: the file cannot be read, a line has no two words and a number, its number is
-                in another column, or fewer than two pairs have known words.
+            InputError: the file cannot be read, several columns could be the rating, a rating is
+                not a number, or fewer than two pairs have known words.
         """
-        ratings, cosines, skipped, column = [], [], 0, None
-        for number, line in _lines(path):
-            if line.startswith("#"):
-                continue
-            separator = next((mark for mark in "\t,;" if mark in line), None)
-            first, second, *others = [*line.split(separator), "", ""]
-            numbers = [parsed_number(cell) for cell in others]
-            if all(map(math.isnan, numbers)):
-                if number == 1:
-                    continue  # a header
-                raise InputError(
-                    f"Could not read {path} as rated pairs: line {number} has no number after two "
-                    "words. Expected two words and a rating."
-                )
-            first, second = self._ids(first.strip()), self._ids(second.strip())
-            if not first or not second:
+        pairs, ratings, cosines, skipped, unrated = RatedPairs(path), [], [], 0, 0
+        for pair in pairs:
+            ids = self._ids(pair.first), self._ids(pair.second)
+            if pair.rating is None:
+                unrated += 1
+            elif not all(ids):
                 skipped += 1
-                continue
-            if column is None:
-                column = next(i for i, value in enumerate(numbers) if not math.isnan(value))
-            if column >= len(numbers) or not math.isfinite(numbers[column]):
-                cell = others[column] if column < len(others) else ""
-                raise InputError(
-                    f"Could not read {path} as rated pairs: line {number} has {cell!r} in column "
-                    f"{column + 3}, where the lines before it have the rating. Expected a number."
-                )
-            vectors = [unit_vectors(self.table[ids].mean(axis=0)) for ids in (first, second)]
-            ratings.append(numbers[column])
-            cosines.append(float(vectors[0] @ vectors[1]))
+            else:
+                first, second = (unit_vectors(self.table[some].mean(axis=0)) for some in ids)
+                ratings.append(pair.rating)
+                cosines.append(float(first @ second))
         if len(ratings) < 2:
             raise InputError(
                 f"{path} has {len(ratings)} rated pairs of words that the vocabulary has. A rank "
@@ -209,6 +189,8 @@ class WordVectors:
             "p_value": p_value if len(ratings) > 2 else None,
             "pairs": len(ratings),
             "skipped": skipped,
+            "unrated": unrated,
+            "columns": pairs.columns,
         }
 
     def _token(self, word):

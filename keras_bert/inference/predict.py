@@ -1,26 +1,23 @@
 """Predictions of a fine-tuned task for any number of examples, in bounded memory."""
 
-import csv
 import dataclasses
-import json
-from itertools import chain, islice
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError, reason_of
-from keras_bert.base.files import new_file
-from keras_bert.base.ownership import check_output_file
+from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.encoders.config import check_max_length
 from keras_bert.inference import PredictSettings, predict_settings
+from keras_bert.inference.table_files import PredictionRows, check_table_output, write_table
 from keras_bert.inputs.batches import sorted_batches
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import write_submission
+from keras_bert.readers.sources import is_file
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.task import Task
 from keras_bert.text.vocabulary import note_on_unknown
@@ -43,7 +40,7 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
         **settings: the fields of `PredictSettings`, and those of the model's task.
         as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
             where that is a DataFrame or a Series: the columns of a table of texts, and those of the
-            prediction (see `table_rows`).
+            prediction (see `PredictionRows`).
         report: a function that is called with a line on how the file was read, and at the end with
             others on what was left out, and if the vocabulary does not fit the text. Without it,
             what was left out, and a choice of columns by their content, are warnings.
@@ -63,7 +60,9 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
     settings = with_positional(settings, model=model, data=data)
     output = settings.get("output")
     if output is not None and settings.get("glue") is None:
-        check_table_output(output, force=settings.get("force", False))
+        given = [settings.get(name) for name in ("model", "data")]
+        inputs = [path for path in given if is_file(path)]
+        check_table_output(output, inputs=inputs, force=settings.get("force", False))
     task, settings = open_task(PredictSettings, predict_settings, settings)
     data = settings.data
     if data is None:
@@ -86,13 +85,14 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
     if output is not None and getattr(settings, "glue", None) is not None:
         return write_submission(settings.glue, (prediction for _, prediction in pairs), output)
     if output is not None:
-        return write_table((row for _, row in table_rows(source, pairs)), output)
+        return write_table(PredictionRows(source, pairs), output)
     if pandas is None:
         return (prediction for _, prediction in pairs)
-    rows, index = list(table_rows(source, pairs)), None
+    rows = PredictionRows(source, pairs)
+    table = pandas.DataFrame(rows)
     if isinstance(data, pandas.DataFrame | pandas.Series):  # without the rows that are left out
-        index = data.index[[line - 1 for line, _ in rows]]
-    return pandas.DataFrame([row for _, row in rows], index=index)
+        table.index = data.index[[line - 1 for line in rows.lines]]
+    return table
 
 
 def _pandas():
@@ -345,106 +345,3 @@ def check_finite(outputs):
         raise InputError(
             "The model's outputs are NaN or infinite: its weights are too large to compute with."
         )
-
-
-# The endings of the files that can be written.
-ENDINGS = (".csv", ".parquet", ".jsonl")
-
-
-def check_table_output(path, *, force):
-    """Raises InputError unless predictions may be written to a path."""
-    if Path(path).suffix.lower() not in ENDINGS:
-        raise InputError.naming(
-            "{output} must be a file NAME.csv, NAME.parquet or NAME.jsonl. Received: {}.", path
-        )
-    check_output_file(path, is_ours=_begins_as_table, force=force)
-
-
-def _begins_as_table(path):
-    """Whether an existing file is of the type that its name says."""
-    with Path(path).open("rb") as file:
-        first = file.readline()
-    is_table = any(name in first for name in (b"label", b"score", b"tags", b"answer"))
-    is_like = {".parquet": first.startswith(b"PAR1"), ".jsonl": first.startswith(b"{")}
-    return is_like.get(Path(path).suffix.lower(), is_table)
-
-
-def table_rows(source, pairs):
-    """Yields (location, row) of pairs of an example and its prediction.
-
-    A row is a dictionary: the columns of the input, if that is a table of texts, then those of the
-    prediction, of which each probability is a column `probability_LABEL`. A column of the input
-    that is called as one of the prediction has `input_` before its name; of texts and labels there
-    is the one of the prediction, `text` and `expected`.
-    """
-    row_of, schema = getattr(source, "row_of", None), source.schema or {}
-    labels = schema.get("label", ())
-    for example, prediction in pairs:
-        row = {}
-        columns = row_of(example) if row_of is not None else None
-        for name, value in prediction.items():
-            if name == "probabilities" and isinstance(value, dict):
-                row |= {f"probability_{label}": value for label, value in value.items()}
-            elif columns is None or name not in schema or name == "label":
-                row[name] = value  # the texts of a table are in its own columns
-        if columns is not None and labels:
-            row.setdefault("expected", None)
-        given = {}
-        for name, value in (columns or {}).items():
-            if name not in row:
-                given[name] = value
-            elif name not in labels:
-                given[f"input_{name}"] = value
-        yield example.line, given | row
-
-
-def write_table(rows, path):
-    """Writes rows, dictionaries, as CSV, Parquet or JSON Lines, atomically; returns their number.
-
-    In CSV, lists are written as JSON. A Parquet file is written when all rows are there.
-    """
-    path, rows = Path(path), iter(rows)
-    with new_file(path) as temporary:
-        if path.suffix.lower() == ".parquet":
-            import pyarrow
-            from pyarrow import parquet
-
-            rows = list(rows)
-            try:
-                table = pyarrow.Table.from_pylist(rows)
-            except pyarrow.ArrowException as error:
-                raise InputError.naming(
-                    "A column of the input has values of several types, which Parquet cannot hold "
-                    "({}). Write a {output} NAME.jsonl or NAME.csv.",
-                    reason_of(error),
-                ) from None
-            parquet.write_table(table, temporary)
-            return len(rows)
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            return (_write_csv if path.suffix.lower() == ".csv" else _write_json)(rows, file)
-
-
-def _write_json(rows, file):
-    count = 0
-    for row in rows:
-        file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-        count += 1
-    return count
-
-
-def _write_csv(rows, file):
-    first = next(rows, None)
-    if first is None:
-        return 0
-    writer, count = csv.DictWriter(file, list(first), lineterminator="\n"), 0
-    writer.writeheader()
-    for row in chain([first], rows):
-        writer.writerow({name: _cell(value) for name, value in row.items()})
-        count += 1
-    return count
-
-
-def _cell(value):
-    if isinstance(value, list | dict | bool):
-        return json.dumps(value, ensure_ascii=False)
-    return value

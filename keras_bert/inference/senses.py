@@ -20,6 +20,7 @@ from scipy.stats import pearsonr, spearmanr
 import keras_bert
 from keras_bert.base import files
 from keras_bert.base.errors import InputError, argument
+from keras_bert.base.ownership import check_output_file
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
@@ -198,13 +199,13 @@ class SenseVectors:
         return cls(senses, vectors, metadata["forms"], layers=metadata["layers"], model=model)
 
 
-def _check_output(path, model):
+def _check_output(path, model, *, inputs=()):
     if path.suffix != ".safetensors":
         raise InputError(
             f"Sense vectors are saved as a safetensors file. {path} should end in .safetensors."
         )
-    if path.exists() and _metadata(path) is None:
-        raise InputError(f"{path} contains something else. Give another name.")
+    is_ours = lambda path: _metadata(path) is not None  # noqa: E731
+    check_output_file(path, is_ours=is_ours, inputs=inputs, force=True)
     if isinstance(model, tuple):
         raise InputError(
             "Only sense vectors of a model folder can be saved. Received: a pair of an encoder and "
@@ -257,7 +258,7 @@ def senses(*, report=None, **settings) -> SenseVectors:
     """
     settings = SensesSettings.of(settings)
     if settings.output is not None:
-        _check_output(Path(settings.output), settings.model)
+        _check_output(Path(settings.output), settings.model, inputs=settings.paths())
     model = open_model(settings.model)
     columns = {**settings.part(TextFileSettings), "label_column": settings.label_column}
     train = _read("train", settings.train, columns, report)

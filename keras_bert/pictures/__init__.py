@@ -7,11 +7,14 @@ from pathlib import Path
 
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
+from keras_bert.base.ownership import check_output_file
 
 INK, GREY, LIGHT = "#1f2430", "#6b7280", "#e5e7eb"
 # Distinguishable by colour-blind readers too (after Okabe and Ito 2008), in the order of use.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _PIXELS_PER_INCH = 110
+_MARK = "keras-bert"  # the program that wrote a PNG file, in its metadata
+_BEGINNING = 1024
 _STYLE = {
     "font.size": 9,
     "text.parse_math": False,  # labels and words may hold a dollar sign, or two
@@ -56,18 +59,19 @@ def save_picture(draw, path, *, size):
 
     Args:
         draw: a function that draws on an empty matplotlib `Figure`, its argument.
-        path: the file, NAME.png. An existing file is replaced.
+        path: the file, NAME.png. A picture of this library is replaced.
         size: width and height in inches (of 110 pixels).
 
     Raises:
-        InputError: matplotlib is not installed, the name ends otherwise, or the file cannot be
-            written.
+        InputError: matplotlib is not installed, the name ends otherwise, there is another file,
+            or the file cannot be written.
     """
     path = Path(path)
     if path.suffix != ".png":
         raise InputError(f"A picture is a PNG file. {path} should end in .png.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent} for the picture {path.name}.")
+    check_output_file(path, is_ours=_is_picture, force=True)
     matplotlib = load_matplotlib()
     with matplotlib.rc_context(_STYLE):
         # Not through pyplot, which keeps figures alive and asks for a screen.
@@ -75,5 +79,17 @@ def save_picture(draw, path, *, size):
         matplotlib.backends.backend_agg.FigureCanvasAgg(figure)  # so that texts have a size
         draw(figure)
         with files.new_file(path) as temporary:
-            figure.savefig(temporary, facecolor="white", bbox_inches="tight", pad_inches=0.15)
+            figure.savefig(
+                temporary,
+                facecolor="white",
+                bbox_inches="tight",
+                pad_inches=0.15,
+                metadata={"Software": _MARK},
+            )
     return path
+
+
+def _is_picture(path):
+    """Whether `save_picture` wrote a file: the mark is in its first chunks."""
+    with open(path, "rb") as file:
+        return f"Software\0{_MARK}".encode() in file.read(_BEGINNING)

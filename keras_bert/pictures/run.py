@@ -1,6 +1,5 @@
 """The pictures of a training run, drawn from its metrics.json alone."""
 
-import json
 import math
 import statistics
 from os import PathLike
@@ -11,6 +10,7 @@ from sklearn.calibration import CalibrationDisplay
 from sklearn.metrics import ConfusionMatrixDisplay
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import delete
 from keras_bert.base.formatting import percent
 from keras_bert.pictures import (
     COLOURS,
@@ -18,8 +18,11 @@ from keras_bert.pictures import (
     INK,
     LIGHT,
     hide_box,
+    load_matplotlib,
     save_picture,
 )
+from keras_bert.training.run_files import PICTURES
+from keras_bert.training.run_folder import read_metrics
 
 _TITLE = "True and predicted labels"
 _TRAINING, _HELD_OUT = COLOURS[0], COLOURS[1]
@@ -71,16 +74,20 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
         InputError: there are no results of such a run, or see
             `keras_bert.pictures.save_picture`.
     """
+    load_matplotlib()  # before earlier pictures are deleted
     path = Path(run) / "metrics.json"
     if not path.is_file():
         raise InputError(f"{path} does not exist: {run} is not a finished run.")
-    metrics = json.loads(path.read_text(encoding="utf-8"))
+    metrics = read_metrics(path)
     if "unigram_entropy" in metrics:
+        delete(Path(run) / "curves.png")  # which may be of a version that did not mark pictures
         return [draw_curves(metrics, Path(run) / "curves.png")]
     if "best_metric" not in metrics:
         raise InputError(f"{path} is not of a training run.")
     folder = Path(run) / "pictures"
     folder.mkdir(exist_ok=True)
+    for name in PICTURES:
+        delete(folder / name)
     dev = metrics["dev"]
     drawn = [_draw_learning_curve(metrics, folder / "learning_curve.png")]
     if metrics.get("training_sizes"):

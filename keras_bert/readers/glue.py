@@ -353,18 +353,27 @@ def write_submission(
 def zip_submission(folder: str | PathLike[str], path: str | PathLike[str]) -> list[str]:
     """Writes the zip to submit, of the submission files in a folder.
 
-    The same files give the same bytes. An earlier zip is replaced.
+    The same files give the same bytes. An earlier zip of submission files is replaced.
 
     Returns:
         The names of the files that a submission needs and that are missing.
     """
     names = [task.submission_file for task in GLUE.values()]
     missing = [name for name in names if not Path(folder, name).is_file()]
+    check_output_file(path, is_ours=lambda path: _is_zip_of(path, names), force=True)
     with new_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name in sorted(set(names) - set(missing)):
             content = Path(folder, name).read_bytes()
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return missing
+
+
+def _is_zip_of(path: Path, names: Sequence[str]) -> bool:
+    """Whether a file is a zip of nothing but submission files."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return {*archive.namelist()} <= {*names}
 
 
 def _is_submission(path: Path) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import quoted
-from keras_bert.readers.sources import CSV, TSV, Located, TextFile, is_unnamed
+from keras_bert.readers.sources import CSV, JSON, TSV, Located, TextFile, is_unnamed
+from keras_bert.records.file_formats import ArrowTable
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Table(Located):
     is_undecided: bool = False  # the rule, and not the user, decided whether there is a header
     skipped: int = 0  # lines that were left out so far
     delimiter: str | None = None  # between the cells of a text file
+    stored: ArrowTable | None = None  # which it was read from
 
     def __iter__(self):
         names = self.names if self.has_names else ()
@@ -53,14 +55,23 @@ class Table(Located):
                 )
             yield line, row
 
+    def survey(self):
+        """Iterates over the rows, which are read again, those of a pipe too."""
+        return iter(self.rows(keep=True) if callable(self.rows) else self.rows)
+
     def peek(self):
         """The first row, which is read again; None of an empty table."""
-        return next(self.rows(keep=True) if callable(self.rows) else iter(self.rows), None)
+        return next(self.survey(), None)
 
     def sample(self, count):
         """Up to `count` rows, which are read again; of a pipe the first one alone."""
-        rows = self.rows(keep=True) if callable(self.rows) else self.rows
-        return [row for _, row in islice(rows, 1 if self.is_stream else count)]
+        return [row for _, row in islice(self.survey(), 1 if self.is_stream else count)]
+
+    def all_names(self):
+        """The names of all columns; of JSON those of all objects, which are read for it."""
+        if self.kind != JSON:
+            return [*self.names]
+        return [*dict.fromkeys(name for _, row in self.survey() for name in row)]
 
     def error(self, line, message):
         if self.item is not None and isinstance(line, int):

@@ -72,6 +72,7 @@ def open_table(
     header_names=(),
     has_literal_quotes=False,
     skip_invalid=False,
+    has_spaces=False,
 ):
     """The `Table` of a file, of a table in memory, or of a sequence.
 
@@ -84,6 +85,7 @@ def open_table(
             `header_names`, in lower case.
         has_literal_quotes, skip_invalid: as in GLUE's files, quotes of a TSV are ordinary
             characters, and lines with another number of columns are left out and counted.
+        has_spaces: whether plain lines are rows with spaces between the columns.
 
     Raises:
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
@@ -105,6 +107,8 @@ def open_table(
         separator = _SEPARATOR_LINE.fullmatch(line)
         delimiter = separator[1] if separator else _delimiter_of(file, line, header_names)
         begin, layout = number if separator else 0, {"delimiter": delimiter or ","}
+    elif form == TXT and has_spaces:
+        format, layout = "columns between spaces", {"delimiter": " ", "skipinitialspace": True}
     elif form == TXT:
         format, layout, header = "plain lines", None, False
     elif form == TSV and not has_literal_quotes and file.has('"'):
@@ -312,8 +316,9 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
             else:
                 raise file.error(
                     number,
-                    f"{counted(len(row), 'column')}, but the first line has {width}; every line "
-                    f"of {kind.upper()} needs the same number of columns.",
+                    f"{counted(len(row), 'column')}, but the first line has {width}; every line of "
+                    f"{'the file' if kind == 'lines' else kind.upper()} needs the same number of "
+                    "columns.",
                 )
 
     about = {"repeated": repeated, "first": first_line, "is_undecided": header is None}
@@ -394,6 +399,7 @@ def _stored(name):
         raise InputError(f"{name} has no {stored.location}s.")
     attributes = ("calls_columns", "location", "class_labels", "declared")
     about = {name: getattr(stored, name) for name in attributes}
+    about["stored"] = stored if isinstance(stored, ArrowTable) else None
     rows = lambda *, keep=False: enumerate(map(plain, stored.rows()), start=1)  # noqa: E731
     return Table(name, stored.kind, stored.format, rows, [*first], **about)
 

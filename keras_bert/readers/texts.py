@@ -196,6 +196,14 @@ class TextSource(ExampleSource):
             return self._rows[example.line]
         return None if self._are_items else example.row
 
+    def column_names(self):
+        """The names of the table's columns, of JSON the keys of all objects."""
+        return self._records.all_names()
+
+    def arrow_columns(self, rows):
+        """{name: an array of Arrow} of a table of Arrow, for the rows with these numbers from 1."""
+        return {} if self._records.stored is None else self._records.stored.columns(rows)
+
     @property
     def unlabelled(self):
         return sum(len(lines) for key, lines in self._left_out.items() if key[0] != "a text")

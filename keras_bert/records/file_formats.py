@@ -10,6 +10,7 @@ shared by the data jobs, which find their files by Beam's file systems, and the 
 Nothing is downloaded, and tensorflow-datasets need not be installed.
 """
 
+import bisect
 import contextlib
 import gzip
 import json
@@ -125,6 +126,31 @@ class ArrowTable:
             for begin in range(0, batch.num_rows, ROWS_PER_BATCH):
                 for row in batch.slice(begin, ROWS_PER_BATCH).to_pylist():
                     yield with_names(row, self.class_labels)
+
+    def columns(self, numbers):
+        """Rows with these numbers, counted from 1 and in their order, as they are stored.
+
+        Returns {name: a `pyarrow.ChunkedArray`}, without columns of class labels, whose rows have
+        names, and without several of one name.
+        """
+        import pyarrow
+        from pyarrow import compute
+
+        numbers, begin, parts = [number - 1 for number in numbers], 0, []
+        for batch in self._batches():
+            end = bisect.bisect_left(numbers, begin + batch.num_rows)
+            some = pyarrow.array(numbers[:end], pyarrow.int64())
+            parts.append(batch.take(compute.subtract(some, begin)))
+            numbers, begin = numbers[end:], begin + batch.num_rows
+            if not numbers:
+                break
+        table = pyarrow.Table.from_batches(parts)
+        names = table.column_names
+        return {
+            name: table.column(number)
+            for number, name in enumerate(names)
+            if name not in self.class_labels and names.count(name) == 1
+        }
 
     def _batches(self):
         return (batch for file in self._files for batch in self._batches_of(file))

@@ -6,6 +6,7 @@ package.
 
 import contextlib
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ from keras_bert.base.files import (
     write_json,
 )
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.base.ownership import held_names, lock_folder
+from keras_bert.base.ownership import check_only_ours, held_names, lock_folder
 from keras_bert.base.settings import (
     PathText,
     Report,
@@ -40,6 +41,7 @@ from keras_bert.base.settings import (
 )
 from keras_bert.base.signals import interruption_message
 from keras_bert.samples.texts import PACKAGES, write_docstrings, write_manual
+from keras_bert.training.run_files import is_of_run
 
 # The names in the output folder, the last ones first: `settings.json` is written at the beginning
 # and marks the folder as ours, `results.json` at the end. With `force` these are deleted, in this
@@ -59,6 +61,15 @@ _NAMES = (
     "messages",
     "text",
     "settings.json",
+)
+
+_RUN = re.compile(r"(?:pretrained|spam|taggers/[^/]+)/(.+)")
+_DATA = re.compile(r"pretraining-data/(.+)")
+_FILE = re.compile(
+    r"(?:results|settings|architecture)\.json|ask\.py|vocab\.(?:counts\.tsv|txt)|"
+    r"text/(?:(?:manual|docstrings)/[^/]+|messages)\.txt|messages/[a-z]+\.tsv|"
+    r"tags/(?:train-\d+|[a-z]+)\.conll|"
+    r"savedmodels/(?:(?:models|monitoring)\.config|spam/\d+/.+)"
 )
 
 # "tiny" with twice as many heads of half the size, so that the neighbours on both sides have two
@@ -199,10 +210,25 @@ def _begin(output, settings, *, force):
         )
     clear_leftovers_in(output)
     if held and force:
+        check_only_ours(output, _NAMES, _is_written, writer="quickstart")
         for name in _NAMES:
             delete(output / name)
     if earlier is None or force:
         write_json(output / "settings.json", {"command": "quickstart", **settings})
+
+
+def _is_written(path):
+    """Whether a quickstart writes a file of this path, relative to its output folder."""
+    from data_gen.data_folder import NewDataFolder  # which loads Beam
+    from data_gen.output_folder import COMPLETED, IN_PROGRESS
+
+    run, data = _RUN.fullmatch(path), _DATA.fullmatch(path)
+    if run is not None:
+        return is_of_run(run[1])
+    if data is not None:
+        is_mark = data[1] in (COMPLETED, IN_PROGRESS)
+        return is_mark or NewDataFolder.OURS.fullmatch(data[1]) is not None
+    return _FILE.fullmatch(path) is not None
 
 
 def _settings_in(output):

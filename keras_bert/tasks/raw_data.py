@@ -90,6 +90,11 @@ def weights_of_rows(x, sample_weight):
     return weights
 
 
+def weights_of_examples(weights, examples):
+    """float32 (E,): the weights of the rows of examples in memory; a row may be left out."""
+    return weights[[example.line - 1 for example in examples]]
+
+
 def weights_of_classes(class_weight, labels):
     """float32 (C,): the weight of each label; those that `class_weight` leaves out have 1.
 
@@ -292,9 +297,7 @@ class LabelledModel(ReadingModel):
         report_notes(source, None)
         if not examples:
             raise InputError(f"{source.name} has no examples.")
-        if weights is not None:  # those of rows that were left out are left out, too
-            weights = weights[[example.line - 1 for example in examples]]
-        return examples, weights
+        return examples, None if weights is None else weights_of_examples(weights, examples)
 
     def _sequences(
         self, examples, weights=None, *, class_weight=None, labelled=True, max_length=None

@@ -20,7 +20,7 @@ from keras_bert.base.errors import InputError, argument, reason_of
 from keras_bert.inputs.batches import parts, sorted_batches
 from keras_bert.training.checkpoint import named_variables
 from keras_bert.training.costs import matrix_rate
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import RunFolder, check_output
 from keras_bert.training.workers import WORKER_LOST, Workers, run_of_workers
 
 
@@ -53,6 +53,16 @@ def scope_of(name, report=None):
             raise InputError(
                 "Another worker has ended. Run the same command on all workers again."
             ) from error
+
+
+@contextlib.contextmanager
+def scope_of_run(settings, report, *, command):
+    """`scope_of` a command's strategy, in which its output is checked before anything is read."""
+    with scope_of(settings.strategy, report):
+        if Devices().workers == 1:  # of several, the chief reports an error when all have read
+            force, inputs = settings.force, settings.paths()
+            check_output(settings.output, command=command, force=force, inputs=inputs)
+        yield
 
 
 def is_written_here():

@@ -1,6 +1,5 @@
 """Fine-tuning: one run from its examples to its model folder, and series of runs."""
 
-import contextlib
 import dataclasses
 import math
 from functools import partial
@@ -23,8 +22,9 @@ from keras_bert.tasks.findings import (
     result_and_loss_findings,
 )
 from keras_bert.tasks.losses import means_over
+from keras_bert.tasks.raw_data import weights_of_examples
 from keras_bert.training.checkpoint import best_record, restore_best
-from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of
+from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of_run
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     read_data,
@@ -41,7 +41,7 @@ from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.frozen import compute_once, freeze
 from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
-from keras_bert.training.run_folder import check_output
+from keras_bert.training.run_files import check_own_records
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_folds, run_series
 from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
 
@@ -104,18 +104,18 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
     Args:
         given: the arguments by name.
         report: called with each line about the files and the training.
-        sample_weight: the weight of each training example in the loss, float32 (N,) for the
-            examples as they are read, or None. Runs on a fraction of the examples or on folds take
-            no weights.
+        sample_weight: the weight of each row of `train`, which is in memory, in the loss, float32
+            (N,), or None. Runs on a fraction of the examples or on folds take no weights.
         chosen: see `FinetuningData`.
     """
     settings = finetune_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
-    with _scope_of(settings, report, command="finetune"):
+    with scope_of_run(settings, report, command="finetune"):
         data, task = read_data(settings, given, report)
         data = dataclasses.replace(data, chosen=chosen)
         if sample_weight is not None:
-            data.train.weight_by(of_example=sample_weight)
+            weights = weights_of_examples(sample_weight, data.train.examples)
+            data.train.weight_by(of_example=weights)
             inputs = {**data.inputs, "train": data.train.fingerprint}
             data = dataclasses.replace(data, inputs=inputs)
         first, settings = settings, data.recipe.resolved(settings)
@@ -168,7 +168,7 @@ def sweep_given(given, report, *, chosen=frozenset()):
     settings = sweep_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
     first = of_run.of(next(iter(settings.runs().values())))
-    with _scope_of(settings, report, command="sweep"):
+    with scope_of_run(settings, report, command="sweep"):
         data, task = read_data(first, given, report)
         by_default = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
         data = dataclasses.replace(data, chosen=chosen | by_default)
@@ -232,15 +232,6 @@ def _finetune_several(runs, settings, first, data, task, given, report):
         keeps_models=settings.ensemble,
         report=report,
     )
-
-
-@contextlib.contextmanager
-def _scope_of(settings, report, *, command):
-    """The scope of a command's strategy, in which its output is checked."""
-    with scope_of(settings.strategy, report):
-        if Devices().workers == 1:  # of several, the chief reports an error when all have read
-            check_output(settings.output, command=command, force=settings.force)
-        yield
 
 
 def read_baseline(data, settings, given, report):
@@ -466,6 +457,7 @@ def _export_mean(settings, dev_examples, models, report):
     task.tune_threshold(outputs, dev_examples)
     metrics = _official_metrics(task, outputs, dev_examples)
     output = Path(settings.output) / "ensemble"
+    check_own_records(output.parent, [output.name], command="finetune")
     delete(output)  # of an interrupted run
     version = task.export(output)
     report(f"Exported the average of {counted(len(models), 'model')} to {version}.")

@@ -354,6 +354,10 @@ class FinetuneSettings(LabelledRunSettings):
                 "one of them out."
             )
 
+    def paths(self):
+        """Also the folder of a baseline."""
+        return super().paths() + [self.baseline] * (self.baseline not in (None, RANDOM))
+
     @property
     def fractions(self):
         """The list of `train_fraction`."""

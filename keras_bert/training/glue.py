@@ -78,13 +78,14 @@ def glue(*, report=None, **settings) -> dict[str, Any]:
     given, report = settings, report or (lambda line: None)
     settings = GlueSettings.of(given)
     check_callbacks(settings.callbacks)
-    is_new = check_output(settings.output, command="glue", force=settings.force) is None
+    force, inputs = settings.force, settings.paths()
+    run = check_output(settings.output, command="glue", force=force, inputs=inputs)
     check_glue_folder(settings.data, settings.tasks, with_tests=not settings.dev_only)
     start = StartingPoint.of(settings)
     files = {name: _files(name, settings) for name in settings.tasks}
     inputs = {"model": start.fingerprint, **{name: _hash_of(files[name]) for name in files}}
     examined = None
-    if is_new or settings.force:  # the files of a resumed run are the same, or that is the error
+    if run is None or force:  # the files of a resumed run are the same, or that is the error
         examined = _examine(files, settings)
     with RunFolder.of(settings, command="glue", inputs=inputs, has_model=False) as folder:
         if folder.finished:
@@ -271,7 +272,7 @@ def _once(function, output, settings, options):
     """
     path = output / "metrics.json"
     if path.is_file():
-        return read_metrics(path)
+        return read_metrics(path, command="finetune")
     return function({**settings, "output": str(output)}, **options)
 
 

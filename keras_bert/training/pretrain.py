@@ -20,7 +20,7 @@ from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.costs import steps_in
-from keras_bert.training.devices import Devices, run_of, scope_of
+from keras_bert.training.devices import Devices, run_of, scope_of_run
 from keras_bert.training.health import health
 from keras_bert.training.loop import check_callbacks, train
 from keras_bert.training.optimizer import depths, make_optimizer
@@ -100,7 +100,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
     settings = PretrainSettings.of(settings)
     check_callbacks(settings.callbacks)
     report = report or not_reported
-    with scope_of(settings.strategy, report), no_retracing_warnings():
+    with scope_of_run(settings, report, command="pretrain"), no_retracing_warnings():
         folders = _open_folders(settings)
         task_class = pretraining_task_class(folders[0], settings)
         tokenizer = _tokenizer_of(folders, settings)

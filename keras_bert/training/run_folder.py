@@ -36,23 +36,25 @@ from keras_bert.base.files import (
 from keras_bert.base.formatting import as_written, counted, listed
 from keras_bert.base.ownership import held_names, lock_folder, reject_input_as_output
 from keras_bert.base.signals import interruption_message
+from keras_bert.training.run_files import (
+    RECORDS,
+    broken_promise,
+    check_own_records,
+    promised_hashes,
+)
 
-_RECORDS = (
-    "metrics.json",
-    "checkpoints",
-    "logs",
-    "runs",
-    "ensemble",
-    "model",
-    "adapter",
-    "pictures",
-    "curves.png",
-    "submission.zip",
-    "submission",
-    "bad_batch.npz",
-    "run.json",
-)  # in the order of deletion: metrics.json promises the model
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
+
+
+_OF_TRAINING = {"steps": int, "parameters": int, "seconds": int | float, "history": list}
+_OF_LABELLED = {**_OF_TRAINING, "best_metric": str, "kept": dict, "dev": dict}
+# The results that a command has always written, with their types.
+_RESULTS = {
+    "pretrain": {**_OF_TRAINING, "eval": dict | None},
+    "finetune": _OF_LABELLED,
+    "sweep": {**_OF_LABELLED, "runs": dict},
+    "glue": {"tasks": dict, "average": dict, "missing": list},
+}
 
 
 class RunFolder:
@@ -110,7 +112,7 @@ class RunFolder:
 
         before = check_output(self.path, command=command, force=force)
         if before is not None and force:
-            for name in _RECORDS:
+            for name in RECORDS:
                 delete(self.path / name)
             before = None
         self.resumed = before is not None
@@ -139,8 +141,7 @@ class RunFolder:
         """
         path = Path(settings.output)
         _reject_file(path)
-        if settings.force:
-            reject_input_as_output(settings.paths(), path)
+        check_output(path, command=command, force=settings.force, inputs=settings.paths())
         with lock_folder(path), system_errors(path):
             run = cls(
                 path,
@@ -181,6 +182,7 @@ class RunFolder:
 
     def reopen(self):
         """Deletes the results and the model of a run that ended, so that it resumes."""
+        check_own_records(self.path, [self.model.name], command=self.command)
         for path in (self._metrics, self.model):
             delete(path)
         self.damage = None
@@ -212,8 +214,8 @@ class RunFolder:
         return value
 
     def read_metrics(self):
-        """Returns the results of a finished run."""
-        return read_metrics(self._metrics)
+        """Returns the results of a finished run; `InputError` if they are not of its command."""
+        return read_metrics(self._metrics, command=self.command)
 
     def check_model(self, advice):
         """Raises `InputError`, with an advice, where the model is missing or damaged."""
@@ -233,10 +235,10 @@ class RunFolder:
         published = _parse_run(self._run).get("published", {})  # an earlier version has none
         if published.get("metrics", _hash(metrics)) != _hash(metrics):
             return f"{self._metrics} was changed after the run"
-        return self._model_damage(published.get("model", {}))
+        return self._model_damage() or broken_promise(self.path, published)
 
-    def _model_damage(self, published=None):
-        """What is wrong with the model, whose files had the hashes `published`, by name."""
+    def _model_damage(self):
+        """What is wrong with the model, if it can be told without its hashes."""
         if not self._has_model:
             return None
         if not self.model.is_dir():
@@ -249,13 +251,6 @@ class RunFolder:
             PretrainedCheckpoint(self.model)
         except InputError as error:
             return f"the model is damaged: {str(error).rstrip('.')}"
-        from keras_bert.checkpoints.model_folder import file_hashes
-
-        hashes = file_hashes(self.model) if published else {}
-        for name, value in (published or {}).items():
-            if hashes.get(name) != value:
-                state = "changed" if name in hashes else "deleted"
-                return f"the model is damaged: {self.model / name} was {state} after the run"
         return None
 
     def finish(self, metrics):
@@ -268,11 +263,7 @@ class RunFolder:
             from keras_bert.checkpoints.model_card import write_card
 
             write_card(self.model, settings=_parse_run(self._run)["settings"], metrics=metrics)
-        published = {"metrics": _hash(metrics)}
-        if self.model.is_dir():
-            from keras_bert.checkpoints.model_folder import file_hashes
-
-            published["model"] = file_hashes(self.model)
+        published = {"metrics": _hash(metrics), **promised_hashes(self.path)}
         write_json(self._run, {**_parse_run(self._run), "published": published})
         write_json(self._metrics, metrics)
         self._tidy()
@@ -304,20 +295,25 @@ class RunFolder:
             )
 
 
-def check_output(path, *, command, force=False):
-    """Returns the run.json of a command's run in a folder; None where there is none.
+def check_output(path, *, command, force=False, inputs=()):
+    """Returns the run.json of a command's run in a folder; None if there is none.
 
-    Raises `InputError` where `command` cannot start one there.
+    Raises `InputError` if `command` cannot start one there, or if with `force` a file would be
+    deleted that no run writes, or one of the `inputs`.
     """
     path = Path(path)
     _reject_file(path)
+    if force:
+        reject_input_as_output(_all_read(inputs), path)
     if (path / "run.json").is_file():
         run = _parse_run(path / "run.json")
         if run["command"] == command:
+            if force:
+                check_own_records(path, command=command)
             return run
     names = held_names(path) if path.exists() else []
     if force:
-        if foreign := [name for name in names if name in _RECORDS]:
+        if foreign := [name for name in names if name in RECORDS]:
             raise InputError.naming(
                 "The output folder {} contains a {} that {} did not write, and {force} deletes "
                 "only what it wrote itself. Use another folder.",
@@ -331,6 +327,13 @@ def check_output(path, *, command, force=False):
             "new or an empty folder."
         )
     return None
+
+
+def _all_read(paths):
+    """Paths that a run reads, with the base models of adapters."""
+    from keras_bert.checkpoints.model_folder import folders_read  # which loads Keras
+
+    return [read for path in paths for read in folders_read(path)]
 
 
 def _reject_file(path):
@@ -359,8 +362,11 @@ def _different(before, now):
     ]
 
 
-def read_metrics(path):
-    """Returns the contents of a run's metrics.json; `InputError` where the file is damaged."""
+def read_metrics(path, *, command=None):
+    """Returns the contents of a run's metrics.json.
+
+    Raises `InputError` if the file is damaged, or lacks what the `command` writes.
+    """
     try:
         metrics = parse_json(read_small(path))
     except NotJson as error:
@@ -369,6 +375,9 @@ def read_metrics(path):
         why = "not the results of a run"
     if not isinstance(metrics, dict) or not metrics:
         raise InputError(f"{path} is damaged: it is {why}.")
+    for name, types in _RESULTS.get(command, {}).items():
+        if not isinstance(metrics.get(name), types):
+            raise InputError(f'{path} is damaged: "{name}" is missing or of another type.')
     return metrics
 
 
@@ -404,6 +413,9 @@ def _parse_run(path):
         raise InputError(
             f"{path} is not a settings file of a run. Expected: command, settings and inputs."
         )
+    for key in ("resolved", "published"):  # which an earlier version may lack
+        if not isinstance(run.get(key, {}), dict):
+            raise InputError(f'{path} is damaged: "{key}" should be a JSON object.')
     return run
 
 

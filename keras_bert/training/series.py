@@ -14,6 +14,7 @@ from keras_bert.readers.examples import divided
 from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.devices import Devices
 from keras_bert.training.finetuning_settings import BASELINE
+from keras_bert.training.run_files import check_own_records
 from keras_bert.training.run_folder import RunFolder, read_metrics
 
 ALL = "all"  # the run on all examples
@@ -77,10 +78,10 @@ def run_series(
             metrics[name] = _metrics_of_finished(run.output) or one_run(name, run)
             best = _best_run(metrics, candidates or runs)
             for other in metrics:
-                delete(folder.runs / other / "checkpoints")
-                if other != best and not keeps_models:
-                    delete(folder.runs / other / "model")
-                    delete(folder.runs / other / "adapter")
+                keeps = other == best or keeps_models
+                for name in ("checkpoints",) if keeps else ("checkpoints", "model", "adapter"):
+                    check_own_records(folder.runs / other, [name], command=command)
+                    delete(folder.runs / other / name)
             gc.collect()  # a model contains reference cycles, and the next one needs the memory
         models = {name: folder.runs / name / "model" for name in runs}
         with system_errors(folder.model):
@@ -232,7 +233,9 @@ def run_folds(settings, data, task, one_run, report):
             parts = divided(examples, names.index(name), count)
             return one_run(data.with_examples(task, *parts), run)
         folder = Path(run.output).parent
-        of_folds = [read_metrics(folder / fold / "metrics.json") for fold in names]
+        of_folds = [
+            read_metrics(folder / fold / "metrics.json", command="finetune") for fold in names
+        ]
         over = _over(of_folds)
         report(f"Training on all examples for {counted(over.epochs, 'epoch')}, the folds' mean.")
         on_all = data.with_examples(task, examples, over_folds=over)

@@ -22,6 +22,7 @@ from keras_bert.base.settings import (
     required,
     setting,
 )
+from keras_bert.encoders import is_preset
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.tasks import WARMUP, WEIGHT_DECAY
 
@@ -169,6 +170,12 @@ class RunSettings(Settings):
                     callback,
                 )
         self._check_multiple("checkpoint_every")
+
+    def paths(self):
+        """Also the file of an architecture."""
+        architecture = getattr(self, "architecture", None)
+        is_file = architecture is not None and not is_preset(architecture)
+        return super().paths() + [architecture] * is_file
 
     def _check_multiple(self, name):
         for number in as_list(getattr(self, name)):

@@ -189,7 +189,11 @@ def test_a_file_is_a_model_by_its_path_and_is_converted_both_ways(vectors, tmp_p
     assert len((tmp_path / "out.txt").read_text().splitlines()) == len(WORDS) + 5
     convert(path, tmp_path / "out.vec", to="word2vec")
     assert (tmp_path / "out.vec").read_text().startswith(f"{len(WORDS)} {D}\nthe ")
-    for output, message in (("out.txt", "is there already"), ("wiki.vec", "is also the input")):
+    for output, message in (
+        ("out.txt", "did not write"),
+        ("out.vec", "is there already"),
+        ("wiki.vec", "is also the input"),
+    ):
         with raises_input_error(message):
             convert(path, tmp_path / output, to="word2vec")
 

@@ -58,6 +58,39 @@ def test_anything_else_is_told_and_nothing_is_written(models):
     assert not (models / "models.config").exists()
 
 
+OURS = (
+    'model_config_list {{\n  config {{\n    name: "{0}"\n    base_path: "/models/{0}"\n'
+    '    model_platform: "tensorflow"\n  }}\n}}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_replaced"),
+    [
+        ("models.config", "", True),
+        ("models.config", OURS.format("qa"), True),  # of fewer models
+        ("models.config", OURS.format("other"), False),  # which a server may have elsewhere
+        ("models.config", "# mine\n" + OURS.format("qa"), False),
+        ("models.config", OURS.format("qa").replace("/models", "/mnt"), False),
+        ("models.config", OURS.format("qa").replace("\n}", "\n}" + " # all"), False),
+        ("models.config", "not a config", False),
+        ("models.config", b"\xff", False),
+        ("monitoring.config", server_files._MONITORING, True),
+        ("monitoring.config", "prometheus_config { enable: false }\n", False),
+    ],
+)
+def test_only_what_an_export_wrote_is_replaced(models, name, text, is_replaced):
+    content = text if isinstance(text, bytes) else text.encode()
+    (models / name).write_bytes(content)
+    note = write_server_files(models)
+    if is_replaced:
+        assert note is None and listed(models) == ["qa", "spam"]
+    else:
+        assert f"{models / name} is not as an export writes it" in note
+        assert (models / name).read_bytes() == content
+        assert {path.name for path in models.iterdir()} == {"qa", "spam", name}
+
+
 def test_a_server_joins_requests_only_where_it_is_told_to():
     """TensorFlow Serving fails all that it has joined, and can be told of no signature to spare."""
     folder = Path(__file__).parents[2] / "savedmodels"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.inference import embed_to_file as module
@@ -59,7 +60,8 @@ def test_parquet(numbers, tmp_path, monkeypatch):
     file = parquet.ParquetFile(path)
     groups = {1: len(TEXTS), 20: 3, 10_000: 1}
     assert file.num_row_groups == groups[numbers]
-    assert json.loads(file.schema_arrow.metadata[b"keras_bert"]) == SETTINGS
+    about = json.loads(file.schema_arrow.metadata[b"keras_bert"])
+    assert about == {"command": "embed", "version": kb.__version__, **SETTINGS}
     for row, one in zip(file.read().to_pylist(), EXPECTED, strict=True):
         # Half of a surrogate pair has no UTF-8; one character stands for it.
         assert (row["line"], row["text"]) == (one.line, one.text.replace("\ud800", "?"))

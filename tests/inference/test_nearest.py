@@ -13,6 +13,7 @@ from keras_bert.inference.nearest import WordVectors
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from tests.messages import raises_input_error
 
 # Two features, royal and female, and one that tells the pairs apart.
 VECTORS = {
@@ -95,9 +96,7 @@ def test_the_rank_correlation_is_scipys(separator, vectors, tmp_path):
     pairs = [("king", "queen", 8.5), ("man", "boy", 7), ("king", "girl", 1.5), ("king", "s", 9)]
     rows = [separator.join(map(str, pair)) for pair in pairs]
     header = separator.join(("Word 1", "Word 2", "Human") if separator != " " else ("a", "b", "c"))
-    path.write_text(
-        "\n".join([header, "# a comment", *rows, separator.join("xyz") + separator + "3"])
-    )
+    path.write_text("\n".join([header, "# a comment", *rows, separator.join("xy3")]))
     scores = vectors.evaluate_similarity(path)
     in_vocabulary = pairs[:3]
     cosines = [float(vectors.vector(a) @ vectors.vector(b)) for a, b, _ in in_vocabulary]
@@ -114,11 +113,84 @@ def test_columns_between_words_and_rating_are_passed_over(vectors, tmp_path):
 
 @pytest.mark.parametrize("ratings", [("9e-1", "1E-1"), ("+.9", "-1."), ("1e0", "0")])
 def test_a_rating_is_a_number_in_any_form(ratings, vectors, tmp_path):
-    """Not skipped for the next number of the line, which has the opposite order."""
     path = tmp_path / "rated.tsv"
-    lines = ("king\tqueen\t{}\t1", "man\tqueen\t{}\t9")
+    lines = ("king\tqueen\t{}", "man\tqueen\t{}")
     path.write_text("".join(f"{line.format(x)}\n" for line, x in zip(lines, ratings, strict=True)))
     assert vectors.evaluate_similarity(path)["spearman"] == pytest.approx(1.0)
+
+
+PAIRS = [("king", "queen", 8.5), ("man", "boy", 7.25), ("king", "girl", 1.5), ("man", "girl", 3)]
+COUNTS = [3, 9, 11, 2]  # the number of raters, in another order than the ratings
+FILES = {
+    # (the file's name, a header, a line of (number, first, second, rating, count), the columns)
+    "rating.txt": ("word1 word2 raters rating", "{1} {2} {4} {3}", ["word1", "word2", "rating"]),
+    "spaces": ("a  b  mean", "{1}   {2} {3}", ["a", "b", "mean"]),
+    "index.csv": (",word1,word2,rating", "{0},{1},{2},{3}", ["word1", "word2", "rating"]),
+    "named.csv": ("id,first,second,score", "{0},{1},{2},{3}", ["first", "second", "score"]),
+    "quoted.csv": ("word1,word2,x", '"{1}","{2}","{3}"', ["word1", "word2", "x"]),
+    "quotes.tsv": ('"word1"\tword2\trating', '"{1}"\t{2}\t{3}', ["word1", "word2", "rating"]),
+    "year.tsv": ("word1\tword2\t2014", "{1}\t{2}\t{3}", ["word1", "word2", "2014"]),
+    "simlex.txt": ("word1\tword2\tPOS\tSimLex999\tN", "{1}\t{2}\tA\t{3}\t{4}", None),
+    "plain.txt": (None, "{1};{2};{3}", ["1", "2", "3"]),
+    "none.tsv": (None, "{1}\t{2}\tN\t{3}", ["1", "2", "4"]),
+    "a.jsonl": (None, '{{"word1": "{1}", "word2": "{2}", "score": {3}, "n": {4}}}', None),
+}
+
+
+def write_pairs(path, header, line, rows):
+    lines = [header] if header else []
+    lines += [line.format(number, *row) for number, row in enumerate(rows)]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_any_form_has_the_same_correlation(vectors, tmp_path, name):
+    header, line, columns = FILES[name]
+    rows = [(*pair, count) for pair, count in zip(PAIRS, COUNTS, strict=True)]
+    path = write_pairs(tmp_path / name, header, line, rows)
+    cosines = [float(vectors.vector(a) @ vectors.vector(b)) for a, b, _ in PAIRS]
+    expected = spearmanr([rating for *_, rating in PAIRS], cosines).statistic
+    other = spearmanr(COUNTS, cosines).statistic
+    found = vectors.evaluate_similarity(path)
+    assert found["spearman"] == pytest.approx(expected) and abs(expected - other) > 0.1
+    assert (found["pairs"], found["skipped"], found["unrated"]) == (4, 0, 0)
+    assert columns is None or found["columns"] == columns
+
+
+def test_a_pair_without_a_rating_is_left_out_and_counted(vectors, tmp_path):
+    rows = [("king", "boy", "NA", 5), *((*pair, 1) for pair in PAIRS), ("man", "queen", "", 5)]
+    path = write_pairs(tmp_path / "a.csv", "word1,word2,rating,count", "{1},{2},{3},{4}", rows)
+    found = vectors.evaluate_similarity(path)
+    assert (found["pairs"], found["unrated"], found["columns"][2]) == (4, 2, "rating")
+
+
+UNCLEAR = [
+    (
+        "a.tsv",
+        None,
+        "{1}\t{2}\t{3}\t{4}",
+        "column 3 and column 4 could be the ratings (column 3: 8.5, 7.25",
+    ),
+    ("a.csv", "a,b,x,y", "{1},{2},{3},{4}", '"x" and "y" could be the ratings ("x": 8.5, 7.25'),
+    ("a.csv", "a,b,x,y", '{1},{2},"8,{4}",{4}', '"x" and "y" could be the ratings'),
+    ("a.csv", "a,b,score,mean", "{1},{2},{3},{4}", '"score" and "mean" could be the ratings'),
+    ("a.csv", "word1,word2,x", "{1},{2},high", 'no column has numbers ("x": high, high, high)'),
+    ("a.csv", "n,a,b,rating", "{0},{1},{2},{3}", 'should have the words, and "n" has numbers'),
+    ("a.csv", None, "{1},{2},{3}", "this one has a number (king, queen, 8.5). Add a line such as"),
+    ("a.csv", "a;b;rating", "{1};{2};8,{4}", "line 2: '8,3' in \"rating\", where the ratings are"),
+    ("a.txt", None, "{1} {2}", "line 1 has 2 columns. Expected"),
+]
+
+
+@pytest.mark.parametrize(("name", "header", "line", "message"), UNCLEAR)
+def test_what_could_be_meant_in_two_ways_is_an_error(
+    vectors, tmp_path, name, header, line, message
+):
+    rows = [(*pair, count) for pair, count in zip(PAIRS, COUNTS, strict=True)]
+    path = write_pairs(tmp_path / name, header, line, rows)
+    with raises_input_error(message):
+        vectors.evaluate_similarity(path)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-20, 1.0, 1e18, 1e30])
@@ -134,12 +206,8 @@ BAD = [
     ("analogies", "a b c\n", "line 1 has 3 words. Expected four, or"),
     ("analogies", ": empty\n", "has no analogies. Expected lines of four words"),
     ("analogies", b"\xff a b c\n", "line 1 is not UTF-8"),
-    ("pairs", "king queen 3\nman boy\n", "line 2 has no number after two words"),
-    (
-        "pairs",
-        "king\tqueen\t3\nman\tboy\t0,9\t2\n",
-        "line 2 has '0,9' in column 3, where the lines before it have the rating",
-    ),
+    ("pairs", "king queen 3\nman boy\n", "line 2: 2 columns, but the first line has 3"),
+    ("pairs", "king\tqueen\t3\nman\tboy\t0,9\n", "line 2: '0,9' in column 3, where the ratings"),
     ("pairs", "king queen 3\nx y 3\n", "has 1 rated pairs of words that the vocabulary has"),
 ]
 
@@ -158,7 +226,7 @@ ASKED = [
     ({}, "Give one of `word`, `analogy`, `analogies`, `pairs`. Received: none"),
     ({"word": "king", "pairs": "x"}, "Received: `word` and `pairs`"),
     ({"analogy": ["king", "man"]}, "`analogy` needs three words, as king man woman. Received: 2"),
-    ({"pairs": "/nothing"}, "/nothing cannot be read"),
+    ({"pairs": "/nothing"}, "/nothing does not exist"),
     ({"word": "king", "top_k": 0}, "`top_k` must be at least 1. Received: 0."),
 ]
 

@@ -357,7 +357,7 @@ def test_bad_flags_are_one_sentence(folder, flags, message, capsys):
 def test_what_is_not_sense_vectors_is_not_replaced_or_read(folder, tmp_path):
     for name, message in (
         ("a.npz", "should end in .safetensors"),
-        ("a.safetensors", "contains something else"),
+        ("a.safetensors", "a file that this command did not write"),
     ):
         path = tmp_path / name
         path.write_text("mine")

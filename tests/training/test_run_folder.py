@@ -11,7 +11,7 @@ from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints import save_folder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetuning_settings import LabelledRunSettings
-from keras_bert.training.run_folder import RunFolder, read_settings
+from keras_bert.training.run_folder import RunFolder, read_metrics, read_settings
 from keras_bert.training.settings import PretrainSettings, RunSettings
 from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer
@@ -39,7 +39,7 @@ def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
     assert again.resumed and not again.finished
     finish(again, {"loss": 1.5})
     assert open_folder(output).finished
-    assert open_folder(output).read_metrics() == {"loss": 1.5}
+    assert read_metrics(output / "metrics.json") == {"loss": 1.5}
 
 
 @pytest.mark.parametrize("damaged", ["", "{", "[]", "{}", "[" * 100_000])
@@ -172,7 +172,7 @@ def test_results_with_control_characters_are_read_back_and_do_not_control_a_term
     finish(open_folder(output), metrics)
     text = (output / "metrics.json").read_text()
     assert escaped(text) == text and "é中" in text
-    assert open_folder(output).read_metrics() == metrics
+    assert read_metrics(output / "metrics.json") == metrics
 
 
 def test_a_finished_run_leaves_a_card_beside_its_model(tmp_path):

@@ -1,0 +1,101 @@
+"""The files of a training run's output folder: their names, and hashes of those it promises."""
+
+import functools
+import re
+from pathlib import Path
+
+from keras_bert.base.files import hash_of_file
+from keras_bert.base.ownership import check_only_ours, files_below
+
+RECORDS = (
+    "metrics.json",
+    "checkpoints",
+    "logs",
+    "runs",
+    "ensemble",
+    "model",
+    "adapter",
+    "pictures",
+    "curves.png",
+    "submission.zip",
+    "submission",
+    "bad_batch.npz",
+    "run.json",
+)  # in the order of deletion: metrics.json promises the model
+# Names of the pictures, in OUTPUT/pictures.
+PICTURES = (
+    *("learning_curve.png", "training_sizes.png", "layers.png"),
+    *("confusion.png", "labels.png", "reliability.png"),
+)
+# What a finished run must have as it was written, and how a message calls it.
+_PROMISED = {
+    "model": "model",
+    "adapter": "adapter",
+    "ensemble": "ensemble",
+    "submission": "submission",
+    "submission.zip": "submission",
+}
+_EDITED = "README.md"  # the model card, which people edit
+
+
+def check_own_records(folder, names=RECORDS, *, command):
+    """Raises `InputError` if the records of a run hold a file that no run writes."""
+    check_only_ours(folder, names, is_of_run, writer=command)
+
+
+def is_of_run(path):
+    """Whether runs write a file of this path, relative to the output folder."""
+    return _own().fullmatch(path) is not None
+
+
+@functools.cache
+def _own():
+    """The pattern of the files that runs write, relative to the output folder."""
+    from keras_bert.checkpoints.model_folder import FILES  # which loads Keras
+    from keras_bert.readers.glue import GLUE
+
+    def any_of(names):
+        return f"(?:{'|'.join(map(re.escape, sorted(names)))})"
+
+    submissions = {task.submission_file for task in GLUE.values()}
+    return re.compile(
+        r"(?:runs/[^/]+/)*(?:"
+        r"(?:metrics|run)\.json|curves\.png|bad_batch\.npz|submission\.zip|"
+        r"checkpoints/(?:step-\d{9}|best)\.safetensors|"
+        r"logs/(?:.+/)?(?:events\.out\.tfevents\.[^/]+|plugins/.+)|"
+        rf"(?:model|adapter)/{any_of(FILES)}|"
+        rf"pictures/{any_of(PICTURES)}|"
+        r"ensemble/\d+/(?:[^/]+\.pb|[^/]+\.pbtxt|(?:variables|assets|assets\.extra)/.+)|"
+        rf"submission/{any_of(submissions)})"
+    )
+
+
+def promised_hashes(folder):
+    """{what a run promises: {the path of a file in it: its SHA-256}}, of all that is there."""
+    hashes = {name: _hashes(Path(folder, name)) for name in _PROMISED}
+    return {name: of_files for name, of_files in hashes.items() if of_files}
+
+
+def broken_promise(folder, published):
+    """A phrase for what is missing or was changed of what `promised_hashes` gave, or None."""
+    for name, noun in _PROMISED.items():
+        path, expected = Path(folder, name), published.get(name, {})
+        if not isinstance(expected, dict):
+            return f"{Path(folder, 'run.json')} is damaged: the hashes of {name} are not an object"
+        if expected and not path.exists():
+            return f"the {noun} {path} is missing"
+        hashes = _hashes(path) if expected else {}
+        for inner, value in expected.items():
+            if hashes.get(inner) != value:
+                state = "changed" if inner in hashes else "deleted"
+                return f"the {noun} is damaged: {path / inner} was {state} after the run"
+    return None
+
+
+def _hashes(path):
+    """The SHA-256 of a file under ".", or of each file of a folder by its path in it."""
+    return {
+        file.relative_to(path).as_posix(): hash_of_file(file).hexdigest()
+        for file in sorted(files_below(path.parent, [path.name]))
+        if file.name != _EDITED and file.is_file()
+    }
