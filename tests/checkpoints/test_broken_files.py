@@ -144,7 +144,9 @@ def check(name, folder, *, most):
         given = path.read_bytes()
         mutations = of_file(path)
         if len(mutations) > most:
-            mutations = random.Random(shifted(f"{name} {path.name} {most}")).sample(mutations, most)
+            mutations = random.Random(f"{name} {path.name} {most} {shifted(0)}").sample(
+                mutations, most
+            )
         for what, make in mutations:
             path.write_bytes(make())
             changes += 1
