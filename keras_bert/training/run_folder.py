@@ -46,8 +46,8 @@ from keras_bert.training.run_files import (
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
 
 
-_OF_TRAINING = {"steps": int, "parameters": int, "seconds": int | float, "history": list}
-_OF_LABELLED = {**_OF_TRAINING, "best_metric": str, "kept": dict, "dev": dict}
+_OF_TRAINING = {"steps": int, "parameters": int, "seconds": int | float}
+_OF_LABELLED = {**_OF_TRAINING, "kept": dict, "dev": dict}
 # The results that a command has always written, with their types.
 _RESULTS = {
     "pretrain": {**_OF_TRAINING, "eval": dict | None},

@@ -108,7 +108,9 @@ def run_series(
 def _metrics_of_finished(output):
     """The metrics of the run in a folder; None where it is not finished, or they are damaged."""
     try:
-        return read_metrics(Path(output, "metrics.json"), command="finetune")
+        metrics = read_metrics(Path(output, "metrics.json"), command="finetune")
+        quality_of_run(metrics)  # raises an error if it cannot be compared
+        return metrics
     except (FileNotFoundError, InputError):
         return None
 
