@@ -313,7 +313,9 @@ def _targets(X, y):
         raise ValueError("Input y contains infinity.")
     kinds = {isinstance(value, str) for value in values}
     if len(kinds) > 1:
-        raise ValueError("y has strings and values of another type. Pass values of one type.")
+        raise ValueError(
+            "Input y contains strings and values of another type. Pass values of one type."
+        )
     return y
 
 

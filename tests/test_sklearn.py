@@ -212,8 +212,8 @@ def test_clone_and_parameters(model):
         (["a", "b"], None, "y should be a 1d array. Received: None"),
         (["a", "b"], [1j, 2], "Complex data not supported: y is complex128"),
         (["a", "b"], [1.0, np.inf], "Input y contains infinity"),
-        (["a", "b"], [1, "1"], "y has strings and values of another type"),
-        (["a", "b"], np.array([1, "1"], object), "y has strings and values of another type"),
+        (["a", "b"], [1, "1"], "y contains strings and values of another type"),
+        (["a", "b"], np.array([1, "1"], object), "y contains strings and values of another type"),
     ],
 )
 def test_what_is_invalid_is_a_sentence(model, X, y, message):

@@ -90,8 +90,8 @@ def write_server_files(models):
         for name, text in before.items():
             if text not in (None, expected[name]):
                 return _not_written(
-                    f"{models / name} is not as an export writes it for the models there. Edit it "
-                    "by hand, or delete it and export again."
+                    f"{models / name} is not as an export writes it for the models there. Edit "
+                    "it, or delete it and export again."
                 )
         write_text(models / _MONITORING_FILE, _MONITORING)
         write_text(models / _MODELS_FILE, _config_of(folders))

@@ -21,8 +21,7 @@ from keras_bert.pictures import (
     load_matplotlib,
     save_picture,
 )
-from keras_bert.training.run_files import PICTURES
-from keras_bert.training.run_folder import read_metrics
+from keras_bert.training.run_files import PICTURES, read_metrics
 
 _TITLE = "True and predicted labels"
 _TRAINING, _HELD_OUT = COLOURS[0], COLOURS[1]

@@ -292,17 +292,25 @@ def quality(metrics, metric):
 
 def best_metric_value(metrics):
     """The `best_metric` on the dev data of the model that a run kept; None where it was NaN."""
-    return value_of(_kept_record(metrics), metrics["best_metric"])
+    return value_of(*_kept_record(metrics))
 
 
 def quality_of_run(metrics):
-    """The `quality` of the model that a run kept, from its metrics.json."""
-    return quality(_kept_record(metrics).get("eval", {}), metrics["best_metric"])
+    """The `quality` of the model that a run kept, from its metrics.json.
+
+    Raises `InputError` if the file has no record of it.
+    """
+    record, metric = _kept_record(metrics)
+    return quality(record.get("eval", {}), metric)
 
 
 def _kept_record(metrics):
-    (record,) = (e for e in metrics["history"] if e["step"] == metrics["kept"]["step"])
-    return record
+    """The record of the kept model, and the name of the metric that selected it."""
+    try:
+        (record,) = (e for e in metrics["history"] if e["step"] == metrics["kept"]["step"])
+        return {**record}, metrics["best_metric"]
+    except (KeyError, TypeError, ValueError):
+        raise InputError("The metrics.json of a run has no record of the kept model.") from None
 
 
 def value_of(record, metric):

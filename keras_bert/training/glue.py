@@ -33,7 +33,8 @@ from keras_bert.training.finetuning_examples import read_data
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.finetuning_task import StartingPoint, compile_for
 from keras_bert.training.loop import check_callbacks
-from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
+from keras_bert.training.run_files import read_metrics
+from keras_bert.training.run_folder import RunFolder, check_output
 from keras_bert.training.sweep_settings import GlueSettings
 
 # A step is measured for so many seconds, on this many batches of examples from the whole file.

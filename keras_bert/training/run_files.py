@@ -1,10 +1,11 @@
-"""The files of a training run's output folder: their names, and hashes of those it promises."""
+"""The files of a run's output folder: their names, hashes of those it promises, its results."""
 
 import functools
 import re
 from pathlib import Path
 
-from keras_bert.base.files import hash_of_file
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, hash_of_file, parse_json, read_small
 from keras_bert.base.ownership import check_only_ours, files_below
 
 RECORDS = (
@@ -36,6 +37,15 @@ _PROMISED = {
     "submission.zip": "submission",
 }
 _EDITED = "README.md"  # the model card, which people edit
+_OF_TRAINING = {"steps": int, "parameters": int, "seconds": int | float}
+_OF_LABELLED = {**_OF_TRAINING, "kept": dict, "dev": dict}
+# The results that a command has always written, with their types.
+_RESULTS = {
+    "pretrain": {**_OF_TRAINING, "eval": dict | None},
+    "finetune": _OF_LABELLED,
+    "sweep": {**_OF_LABELLED, "runs": dict},
+    "glue": {"tasks": dict, "average": dict, "missing": list},
+}
 
 
 def check_own_records(folder, names=RECORDS, *, command):
@@ -99,3 +109,22 @@ def _hashes(path):
         for file in sorted(files_below(path.parent, [path.name]))
         if file.name != _EDITED and file.is_file()
     }
+
+
+def read_metrics(path, *, command=None):
+    """Returns the contents of a run's metrics.json.
+
+    Raises `InputError` if the file is damaged, or lacks what the `command` writes.
+    """
+    try:
+        metrics = parse_json(read_small(path))
+    except NotJson as error:
+        metrics, why = None, f"not JSON ({error})"
+    else:
+        why = "not the results of a run"
+    if not isinstance(metrics, dict) or not metrics:
+        raise InputError(f"{path} is damaged: it is {why}.")
+    for name, types in _RESULTS.get(command, {}).items():
+        if not isinstance(metrics.get(name), types):
+            raise InputError(f'{path} is damaged: "{name}" is missing or of another type.')
+    return metrics

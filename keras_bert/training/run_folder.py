@@ -24,7 +24,6 @@ from pathlib import Path
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import (
-    NotJson,
     clear_leftovers_in,
     delete,
     hash_of_json,
@@ -41,20 +40,10 @@ from keras_bert.training.run_files import (
     broken_promise,
     check_own_records,
     promised_hashes,
+    read_metrics,
 )
 
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
-
-
-_OF_TRAINING = {"steps": int, "parameters": int, "seconds": int | float, "history": list}
-_OF_LABELLED = {**_OF_TRAINING, "best_metric": str, "kept": dict, "dev": dict}
-# The results that a command has always written, with their types.
-_RESULTS = {
-    "pretrain": {**_OF_TRAINING, "eval": dict | None},
-    "finetune": _OF_LABELLED,
-    "sweep": {**_OF_LABELLED, "runs": dict},
-    "glue": {"tasks": dict, "average": dict, "missing": list},
-}
 
 
 class RunFolder:
@@ -360,25 +349,6 @@ def _different(before, now):
     return [
         name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)
     ]
-
-
-def read_metrics(path, *, command=None):
-    """Returns the contents of a run's metrics.json.
-
-    Raises `InputError` if the file is damaged, or lacks what the `command` writes.
-    """
-    try:
-        metrics = parse_json(read_small(path))
-    except NotJson as error:
-        metrics, why = None, f"not JSON ({error})"
-    else:
-        why = "not the results of a run"
-    if not isinstance(metrics, dict) or not metrics:
-        raise InputError(f"{path} is damaged: it is {why}.")
-    for name, types in _RESULTS.get(command, {}).items():
-        if not isinstance(metrics.get(name), types):
-            raise InputError(f'{path} is damaged: "{name}" is missing or of another type.')
-    return metrics
 
 
 def read_settings(path, *, command):

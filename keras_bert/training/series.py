@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.base.errors import InputError, argument, damaged
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import delete, system_errors
 from keras_bert.base.formatting import counted
 from keras_bert.readers.examples import divided
 from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.devices import Devices
 from keras_bert.training.finetuning_settings import BASELINE
-from keras_bert.training.run_files import check_own_records
-from keras_bert.training.run_folder import RunFolder, read_metrics
+from keras_bert.training.run_files import check_own_records, read_metrics
+from keras_bert.training.run_folder import RunFolder
 
 ALL = "all"  # the run on all examples
 
@@ -106,19 +106,13 @@ def run_series(
 
 
 def _metrics_of_finished(output):
-    """The metrics of the run in a folder; None if it is not finished, or they are not readable.
-
-    Raises InputError if they are not those of a run.
-    """
-    path = Path(output, "metrics.json")
+    """The metrics of the run in a folder; None if it is not finished, or they are damaged."""
     try:
-        metrics = read_metrics(path)
+        metrics = read_metrics(Path(output, "metrics.json"), command="finetune")
+        quality_of_run(metrics)  # raises an error if it cannot be compared
+        return metrics
     except (FileNotFoundError, InputError):
         return None
-    with damaged(path, f"Delete {output} to train it again."):
-        quality_of_run(metrics)
-        {name: metrics[name] for name in ("kept", "dev", "steps", "seconds")}
-    return metrics
 
 
 def _best_run(metrics, candidates):

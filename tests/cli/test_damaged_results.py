@@ -66,7 +66,7 @@ def test_a_run_of_a_series_without_its_results_is_named(work, content, tmp_path,
     results.unlink()
     try:
         assert main(command) == 2
-        assert "seed-0/metrics.json is damaged" in capsys.readouterr().err
+        assert "seed-0/metrics.json was changed after the run" in capsys.readouterr().err
     finally:
         run.write_bytes(given)
         results.write_bytes(of_all)

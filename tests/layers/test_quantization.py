@@ -85,7 +85,8 @@ ON_TENSORFLOW = pytest.mark.only_tensorflow
 
 
 # int8 rounds weights and inputs to 1/127 of the largest of a row or column, float8 to four bits
-# (and, uncalibrated, without a scale). The bounds are twice the largest error of eight draws. Reading the bare whole numbers gives errors above 1.
+# (and, uncalibrated, without a scale). The bounds are twice the largest error of eight draws.
+# Reading the bare whole numbers gives errors above 1.
 @ON_TENSORFLOW
 @pytest.mark.parametrize("mode, most", [("int8", 0.06), ("float8", 0.3)])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])

@@ -11,7 +11,8 @@ from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints import save_folder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetuning_settings import LabelledRunSettings
-from keras_bert.training.run_folder import RunFolder, read_metrics, read_settings
+from keras_bert.training.run_files import read_metrics
+from keras_bert.training.run_folder import RunFolder, read_settings
 from keras_bert.training.settings import PretrainSettings, RunSettings
 from tests.messages import raises_input_error
 from tests.small_model import make_encoder, make_tokenizer

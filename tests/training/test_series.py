@@ -162,7 +162,7 @@ def series_of(scores, given, output, *, report=print):
             save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, run.model)
             record = {"step": 1, "eval": {"accuracy": scores[settings.seed]}}
             best = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [record]}
-            return run.finish({**best, "dev": {}, "steps": 1, "seconds": 1.0})
+            return run.finish({**best, "dev": {}, "steps": 1, "parameters": 1, "seconds": 1.0})
 
     settings = finetune_settings("classifier").of({**given, "output": str(output)})
     runs = {f"seed-{n}": dataclasses.replace(settings, seed=n) for n in range(len(scores))}
