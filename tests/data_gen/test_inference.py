@@ -137,7 +137,11 @@ def test_the_same_job_again_is_finished_and_another_is_rejected(model, texts, tm
     (texts / "b.csv").write_text(TEXTS["b.csv"].replace("b,", "c,"))
     with raises_input_error("finished data of other files"):
         predict_files(model, texts, output)
-    assert predict_files(model, texts, output, force=True) == first
+    again = predict_files(model, texts, output, force=True)
+    for shards in (again, first):  # the notes show the first example as it was read
+        for shard in shards:
+            del shard["notes"]
+    assert again == first
 
 
 @pytest.mark.slow
