@@ -36,7 +36,7 @@ class _Argument(Naming):
 
 def argument(name, value=None):
     """The `Naming` of an argument whose name, or value, is a variable."""
-    return _Argument(name) if value is None else _Argument(name, value)
+    return _Argument(name) if value is None else _Argument(name, str(value))
 
 
 def arguments(names, between=", "):
