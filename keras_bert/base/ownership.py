@@ -66,7 +66,7 @@ def check_output_file(path, *, is_ours, inputs=(), force=False):
 
 
 def _type_of(path):
-    """What is at a path that cannot be written, for a message."""
+    """Names what is at a path that cannot be written, for a message."""
     if path.is_dir():
         return "a folder"
     if path.is_file():

@@ -279,7 +279,7 @@ def _of_module(pattern, module, default):
 
 
 class _Update(NamedTuple):
-    """What an adapter makes of a weight: the names of its factors, and how they are scaled."""
+    """The changes of an adapter to a weight: the names of its factors, and how they are scaled."""
 
     names: dict[str, str]
     scale: float

@@ -124,7 +124,7 @@ def _config_of(names):
 
 
 def _models_in(text):
-    """The names in a list of models; empty if it is none."""
+    """The names in a list of models; empty if the text is not such a list."""
     try:
         config = text_format.Parse(text or "", model_server_config_pb2.ModelServerConfig())
     except text_format.ParseError:

@@ -149,7 +149,7 @@ def _is_at(own, start, end, *, text, words):
 
 
 def _advice(own, start, end, *, text, words):
-    """What would fit the text of a span: another way to count, or another place."""
+    """Suggests what would fit the text of a span: another way to count, or another place."""
     expected = "Expected characters of the text from 0, and the end after the last one."
     if words is not None:
         expected = "Expected the numbers of its words from 0, and the end after the last one."

@@ -227,7 +227,7 @@ class TextFile(Located):
 
 
 def _plain(stream):
-    """A stream of text; InputError for a known form that is none."""
+    """A stream of text; InputError for a known form that is not text."""
     begin, name = stream.peek(4)[:4], str(getattr(stream, "name", STANDARD_INPUT_NAME))
     if begin in _EXCEL and (begin != _ZIP or name.casefold().endswith(".xlsx")):
         raise InputError(

@@ -103,7 +103,7 @@ class Table(Located):
         return self.names[int(name) - 1] if is_number else None
 
     def existing(self, column):
-        """As `column`; InputError where there is none."""
+        """The name of a column, as `column` finds it; InputError if there is no such column."""
         name = self.column(column)
         if name is None:
             first, *_, last = self.names[0], *self.names

@@ -285,7 +285,7 @@ class RunFolder:
 
 
 def check_output(path, *, command, force=False, inputs=()):
-    """Returns the run.json of a command's run in a folder; None if there is none.
+    """Returns the run.json of a command's run in a folder; None without such a run.
 
     Raises `InputError` if `command` cannot start one there, or if with `force` a file would be
     deleted that no run writes, or one of the `inputs`.
