@@ -23,7 +23,7 @@ def encode(task, texts, *, prompt, size, batch_size, progress):
         raise InputError("The model has no tokenizer, so it cannot read text.")
     size, is_one = task.size_of(size), isinstance(texts, str | bytes)
     texts = [_as_bytes(prompt, text) for text in ([texts] if is_one else texts)]
-    compute, skipped = _computation(task), prompt_tokens(task, prompt)
+    compute, skipped = _computation(task), prompt_tokens(task, [prompt])[0]
     vectors, cut = np.empty((len(texts), size), np.float32), 0
     # From the shortest to the longest: a batch has texts of similar lengths.
     order = np.argsort([len(text) for text in texts], kind="stable")
@@ -31,7 +31,7 @@ def encode(task, texts, *, prompt, size, batch_size, progress):
         for start in range(0, len(texts), batch_size):
             numbers = order[start : start + batch_size]
             some = tf.constant([texts[number] for number in numbers])
-            outputs, too_long = compute(some, tf.constant(skipped))
+            outputs, too_long = compute(some, skipped)
             of_batch = np.asarray(outputs)
             check_finite({"embedding": of_batch})
             vectors[numbers] = of_batch[:, :size]

@@ -192,6 +192,8 @@ class SequenceBatches:
 
     # {output: sum of all its sample weights}, for outputs that have some.
     weight_totals = {}
+    # Whether batches have the labels that the loss takes.
+    has_labels = True
 
     def __init__(self, lengths):
         self.lengths = lengths

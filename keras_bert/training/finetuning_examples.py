@@ -384,7 +384,7 @@ class Evaluation:
         with means_over(self.model, totals, examples=count):
             outputs = collected_outputs(self.model, count, self._evaluated_batches())
         metrics = {**self.model.get_metrics_result(), "loss": self._loss.result()}
-        metrics = metrics if self._examples.labels else {}
+        metrics = metrics if self._examples.has_labels else {}
         return {name: float(value) for name, value in metrics.items()}, outputs
 
     def _evaluated_batches(self):

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 from keras_bert.base.errors import InputError, argument, arguments
 from keras_bert.base.formatting import listed
 from keras_bert.base.settings import model_setting, setting
-from keras_bert.heads import PARTS, parts_of
+from keras_bert.heads import MIXES, PARTS, parts_of
 from keras_bert.readers import TextFileSettings, fields_setting
 from keras_bert.readers.text_groups import BINARY, PAIRS, SCORES, TEXTS
 from keras_bert.tasks import TaskSettings
@@ -247,6 +247,14 @@ class TextEmbeddingSettings(TextFileSettings, TaskSettings):
                 listed(f"{number:g}" for number in self.score_range),
             )
         self._check_options_of_losses()
+        # Settings of a run have these, too.
+        has_weights = self.dense is not None or self.bilstm is not None
+        mixes = getattr(self, "layers", None) in MIXES or getattr(self, "static_vectors", None)
+        if getattr(self, "freeze_encoder", False) and not (has_weights or mixes):
+            raise InputError.naming(
+                "{freeze_encoder} leaves nothing to train: the vector is the pooling of the "
+                "encoder's. Give {dense} a layer over it, or leave it out."
+            )
 
     def _check_options_of_losses(self):
         """Raises InputError for an option that the given loss has not."""

@@ -92,7 +92,7 @@ def group_sequences(task, examples, *, max_length, labelled):
     ids = tf.RaggedTensor.from_row_lengths(ids_of(task, flat, of_flat, max_length), counts)
     columns = {}
     if task.HEAD_INPUTS:
-        skipped = np.array([prompt_tokens(task, prompt) for prompt in of_flat], np.int32)
+        skipped = prompt_tokens(task, of_flat)
         columns["prompt_tokens"] = tf.RaggedTensor.from_row_lengths(skipped, counts)
     is_trained_on = labelled and examples[0].form == task.form
     labels = {"embedding": _labels(examples, counts)} if is_trained_on else {}
@@ -148,16 +148,16 @@ def lowercased(task, texts):
     return tf.strings.lower(texts, encoding="utf-8")
 
 
-def prompt_tokens(task, prompt):
-    """How many tokens at the beginning of a sequence a prompt has, with the special ones there.
+def prompt_tokens(task, prompts):
+    """How many tokens at the beginning of a sequence each prompt (N,) has, int32 (N,).
 
-    As sentence-transformers counts them: those of the prompt alone without the last special one;
-    0 without a prompt.
+    With the special ones there, as sentence-transformers counts them: those of the prompt alone
+    without the last special one; 0 without a prompt. Also in a graph.
     """
-    if not prompt:
-        return 0
-    ids = ids_of(task, [""], [prompt], None)
-    return int(ids.row_lengths()[0]) + task.tokenizer.template.before(0, texts=1)
+    prompts = tf.convert_to_tensor(prompts, tf.string)
+    counts = tf.cast(task.tokenizer.tokenize(lowercased(task, prompts)).row_lengths(), tf.int32)
+    before = task.tokenizer.template.before(0, texts=1)
+    return tf.where(tf.strings.length(prompts) > 0, counts + before, 0)
 
 
 def _numbers(texts):
