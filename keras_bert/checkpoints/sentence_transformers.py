@@ -162,7 +162,7 @@ class SentenceTransformer:
                     f"the module {kind} is not supported. Expected {listed(_SUPPORTED)}.",
                 )
             if Path(where).name != where or where == ".." or "\0" in where:
-                raise self._error(MODULES, f"{where!r} is not a folder in it.")
+                raise self._error(MODULES, f"the path {where!r} is no folder in it.")
             modules.append((name, where))
         names = [name for name, _ in modules]
         dense = names.count("Dense")

@@ -21,6 +21,7 @@ from keras_bert.readers.retrieval_folder import (
 )
 from keras_bert.readers.text_groups import FORM_NAMES, TextGroupSource
 from keras_bert.readers.text_notes import contradictions
+from keras_bert.tasks.fitting import dataset_info
 from keras_bert.tasks.losses import replica_count
 from keras_bert.tasks.metrics import worst_first
 from keras_bert.tasks.task import Task
@@ -36,7 +37,12 @@ from keras_bert.tasks.text_embedding import (
     TextEmbeddingSettings,
     as_list,
 )
-from keras_bert.tasks.text_embedding.evaluation import METRIC_OF, metrics_of, metrics_with
+from keras_bert.tasks.text_embedding.evaluation import (
+    METRIC_OF,
+    metrics_of,
+    metrics_with,
+    pair_errors,
+)
 from keras_bert.tasks.text_embedding.losses import OF_ROWS, GroupLoss
 from keras_bert.tasks.text_embedding.metrics import pair_similarities, similarities
 
@@ -314,6 +320,20 @@ class TextEmbedder(Task):
                 self.settings.loss,
             )
 
+    def _in_order(self, x, y=None, sample_weight=None, *, batch_size=None):
+        batches = super()._in_order(x, y, sample_weight, batch_size=batch_size)
+        sequences = dataset_info(batches).sequences
+        if not sequences.has_labels:
+            form = FORM_NAMES.get(sequences.examples[0].form, "a retrieval folder")
+            raise InputError.naming(
+                "The loss is for {}, and the data have {}. Evaluate on them with "
+                "`keras_bert.evaluate`, or train with `keras_bert.finetune`, which takes them as "
+                "{dev}.",
+                FORM_NAMES[self.form],
+                form,
+            )
+        return batches
+
     def evaluate_on(self, examples):
         """Sets METRIC by the form of the dev examples.
 
@@ -472,8 +492,6 @@ class TextEmbedder(Task):
 
         Of pairs with 0 or 1 those on the wrong side of `f1_threshold`. None of other examples.
         """
-        from keras_bert.tasks.text_embedding.evaluation import pair_errors
-
         if examples[0].form not in (SCORES, BINARY):
             return []
         similarity = np.array([prediction["similarity"] for prediction in predictions])
