@@ -74,7 +74,7 @@ def unit_vectors(x):
 def _first(hidden, mask):
     """(B, S, D), (B, S) -> (B, D)."""
     position = positions_of(mask)
-    return _mean(hidden, ops.logical_and(ops.cast(mask, "bool"), position == 1))
+    return _mean(hidden, ops.logical_and(ops.cast(mask, "bool"), ops.equal(position, 1)))
 
 
 def _last(hidden, mask):
