@@ -31,9 +31,9 @@ API = {
     "tasks": (
         "Tasks",
         """load_task Classifier PairClassifier Regressor TextEmbedder MultipleChoice Tagger
-        QuestionAnswerer SemanticRoleTagger SpanClassifier RelationClassifier CoreferenceResolver FillMask
-        Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM MaskedCausalLM
-        BidirectionalLM SkipGram Cbow""",
+        QuestionAnswerer SemanticRoleTagger SpanClassifier RelationClassifier
+        CoreferenceResolver FillMask Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM
+        MaskedCausalLM BidirectionalLM SkipGram Cbow""",
     ),
     "encoders": (
         "Encoders",

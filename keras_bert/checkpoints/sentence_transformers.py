@@ -162,7 +162,9 @@ class SentenceTransformer:
                     f"the module {kind} is not supported. Expected {listed(_SUPPORTED)}.",
                 )
             if Path(where).name != where or where == ".." or "\0" in where:
-                raise self._error(MODULES, f"the path {where!r} is no folder in it.")
+                raise self._error(
+                    MODULES, f"invalid path {where!r}. Expected the name of a folder in it."
+                )
             modules.append((name, where))
         names = [name for name, _ in modules]
         dense = names.count("Dense")
@@ -176,8 +178,8 @@ class SentenceTransformer:
         if modules[0][1]:
             raise self._error(
                 MODULES,
-                f"the encoder is in the folder {modules[0][1]!r}. Expected it beside the file: "
-                "sentence-transformers writes such a folder with `save`.",
+                f"the encoder is in the folder {modules[0][1]!r}. Expected it in the folder of the file, "
+                "where newer versions of sentence-transformers save it.",
             )
         return modules
 

@@ -58,7 +58,7 @@ REJECTED = [
     ("span-classifier", "relation-classifier", 'line 1: no "spans" among the keys'),
     ("coreference", "tagger", "^Could not read FILE as documents with coreference: line 1"),
     ("coreference", "span-classifier", 'line 1: no "clusters" among the keys'),
-    ("text-embedding", "tagger", "has plain texts, for which there is no metric"),
+    ("text-embedding", "tagger", "has plain texts, which have no metric"),
     ("text-embedding", "multiple-choice", "the columns do not say what the texts are"),
     ("relation-classifier", "span-classifier", 'line 1: no "head" among the keys'),
 ]

@@ -342,7 +342,7 @@ class TextEmbedder(Task):
         form = examples[0].form
         if form == TEXTS:
             raise InputError.naming(
-                "{} has plain texts, for which there is no metric. Give {dev} with anchors and "
+                "{} has plain texts, which have no metric. Give {dev} with anchors and "
                 "positives, with pairs and their scores, or a retrieval folder.",
                 examples[0].source.name,
             )
@@ -474,9 +474,7 @@ class TextEmbedder(Task):
         The vectors are those of the setting `size`.
         """
         if examples[0].form == TEXTS:
-            raise InputError(
-                f"{examples[0].source.name} has plain texts, for which there is no metric."
-            )
+            raise InputError(f"{examples[0].source.name} has plain texts, which have no metric.")
         vectors, by = [prediction.vectors for prediction in predictions], self.settings.similarity
         whole = self.size_of(None)
         metrics = metrics_with(vectors, examples, size=whole, by=by)

@@ -263,7 +263,7 @@ def module(kind):
         ({"modules": lambda m: [{**m[0], "path": "0_Transformer"}, *m[1:]]}, "in the folder '0_Tr"),
         (
             {"modules": lambda m: [*m[:2], {**m[2], "path": "../x"}, *m[3:]]},
-            "no folder in it",
+            "invalid path '../x'",
         ),
         ({"modules": lambda m: {}}, "expected a list of objects"),
         ({"pooling": lambda _: None}, "There is no file"),

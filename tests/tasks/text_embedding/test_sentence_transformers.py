@@ -1,4 +1,4 @@
-"""The same vectors as sentence-transformers' own, for every family, of folders in both directions."""
+"""The vectors of sentence-transformers itself, for every family, of folders in both directions."""
 
 import numpy as np
 import pytest

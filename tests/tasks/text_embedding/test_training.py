@@ -139,7 +139,7 @@ ONE = ROWS[PAIRS][:1]
     [
         (ONE, ONE, {}, "has a single example"),
         (ONE * 8, ROWS[PAIRS], {}, "too many rows share a text"),
-        (ROWS[PAIRS], ROWS[TEXTS], {}, "has plain texts, for which there is no metric"),
+        (ROWS[PAIRS], ROWS[TEXTS], {}, "has plain texts, which have no metric"),
         (ROWS[PAIRS], ROWS[SCORES], {"metric": "ndcg@10"}, "which the dev data have not: pa"),
         (
             ROWS[SCORES],
