@@ -314,6 +314,12 @@ class PretrainedCheckpoint:
         is_one = self.class_name in (None, self.names.base_class) and is_text_embedder(self.folder)
         return SentenceTransformer(self.folder, self.config) if is_one else None
 
+    @property
+    def is_text_embedder(self):
+        """Whether the folder is a text embedder, of this or of another program."""
+        is_stored = self.stored.get("task") == TEXT_EMBEDDING
+        return self.sentence_transformer is not None or is_stored
+
     def holds(self, task_type):
         """Whether the folder contains a task's head, or is a text embedder of another program.
 
@@ -542,6 +548,14 @@ class PretrainedCheckpoint:
         if not isinstance(names, list) or not set(map(str, names)) <= set(task.stored_settings()):
             raise InputError(f"{self.source}, under {MARK}: `tuned` should be a list of settings.")
         return tuple(names)
+
+
+def may_be_text_embedder(folder):
+    """Whether a folder may be a text embedder, by its small files alone."""
+    config = Path(folder) / CONFIG
+    if is_text_embedder(folder) or not config.exists():
+        return is_text_embedder(folder)
+    return stored(read_json(config), source=config).get("task") == TEXT_EMBEDDING
 
 
 def check_vocabulary(vocabulary, config, *, source):

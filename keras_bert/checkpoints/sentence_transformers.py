@@ -178,7 +178,7 @@ class SentenceTransformer:
         if modules[0][1]:
             raise self._error(
                 MODULES,
-                f"the encoder is in the folder {modules[0][1]!r}. Expected it in the folder of the file, "
+                f"the encoder is in the folder {modules[0][1]!r}. Expected it next to the file, "
                 "where newer versions of sentence-transformers save it.",
             )
         return modules

@@ -1,4 +1,4 @@
-"""The embeddings of a file of texts as a Parquet file."""
+"""The embeddings of a file of texts as a Parquet file, or the vectors of texts as a NumPy file."""
 
 import os
 from functools import partial
@@ -33,6 +33,11 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     it already exists and was made from the same files with the same settings, nothing is done. See
     `ParquetFile` for its columns.
 
+    Of a `TextEmbedder`, or a folder of sentence-transformers, there is also the column `embedding`,
+    the vector of each text. With `tokens="none"` the columns are `line`, `text` and `embedding`
+    alone. An `output` that ends in .npy gets the array of these vectors, float32 (N, D), which is
+    in memory until it is written.
+
     Args:
         **settings: the fields of `EmbedToFileSettings`.
         progress: show a progress bar on the standard error stream.
@@ -61,6 +66,11 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     _check_output(output, inputs=inputs, force=settings.force)
     texts = open_texts(settings.data, settings, report=report)
     embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
+    if output.suffix == ".npy" and embedder.text_embedder is None:
+        raise InputError(
+            f"{output.name} is for the vectors of a text embedder, such as a folder of "
+            "sentence-transformers. Give a name that ends in .parquet."
+        )
     about = {
         "layers": settings.layers,
         "tokens": settings.tokens,
@@ -70,12 +80,19 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     }
     counts = {"texts": 0, "tokens": 0, "width": embedder.width}
     total = _count_lines(settings.data) if progress and texts.location == "line" else None
+    bar = ProgressBar("Embedding", unit="lines", total=total, line_seconds=10, enabled=progress)
+    task = embedder.text_embedder
+    if task is not None and (settings.tokens == "none" or output.suffix == ".npy"):
+        about |= {"width": task.size_of(None)}
+        write = _write_array if output.suffix == ".npy" else _write_vectors
+        with files.new_file(output) as temporary, bar:
+            count = write(temporary, embedder, texts, settings=about, bar=bar)
+        return {**counts, "texts": count, "width": about["width"]}
+    text_width = None if task is None else task.size_of(None)
     with (
         files.new_file(output) as temporary,
-        ParquetFile(temporary, width=embedder.width, settings=about) as file,
-        ProgressBar(
-            "Embedding", unit="lines", total=total, line_seconds=10, enabled=progress
-        ) as bar,
+        ParquetFile(temporary, width=embedder.width, text_width=text_width, settings=about) as file,
+        bar,
     ):
         for embedding in embedder(texts):
             file.write(embedding)
@@ -86,6 +103,42 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     if note and report is not None:
         report(f"Note: {note}")
     return counts
+
+
+def _write_array(path, embedder, texts, *, settings, bar):
+    """Writes the vectors of texts as a NumPy file; returns their number."""
+    vectors = [np.empty((0, settings["width"]), np.float32)]
+    for block, of_block in embedder.text_vectors(texts):
+        vectors.append(of_block)
+        bar.update(block[-1].line)
+    vectors = np.concatenate(vectors)
+    with open(path, "wb") as file:  # `np.save` would add an ending to a name
+        np.save(file, vectors)
+    return len(vectors)
+
+
+def _write_vectors(path, embedder, texts, *, settings, bar):
+    """Writes line, text and vector of each text as a Parquet file; returns their number."""
+    vector = pyarrow.list_(pyarrow.float32(), settings["width"])
+    fields = [("line", pyarrow.int64()), ("text", pyarrow.string()), ("embedding", vector)]
+    schema, count = pyarrow.schema(fields, metadata=marked("embed", **settings)), 0
+    with ParquetOutput(path, schema, compression="zstd", use_dictionary=False) as file:
+        for block, vectors in embedder.text_vectors(texts):
+            columns = [
+                pyarrow.array([text.line for text in block], pyarrow.int64()),
+                pyarrow.array([_as_utf8(text.text) for text in block], pyarrow.string()),
+                _lists_of_one_size(vectors),
+            ]
+            file.write(pyarrow.Table.from_arrays(columns, schema=schema))
+            count += len(block)
+            bar.update(block[-1].line)
+    return count
+
+
+def _lists_of_one_size(vectors):
+    """Float32 (N, D) as an array of Arrow."""
+    flat = pyarrow.array(np.ascontiguousarray(vectors).reshape(-1))
+    return pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
 
 
 def _made_of(settings):
@@ -118,10 +171,11 @@ def _check_output(output, *, inputs, force):
             "Received: {}.",
             output,
         )
-    if output.suffix != ".parquet":
-        raise InputError(f"The output {output} should end in .parquet.")
+    if output.suffix not in (".parquet", ".npy"):
+        raise InputError(f"The output {output} should end in .parquet, or in .npy.")
     if not output.parent.is_dir():
         raise InputError(f"There is no folder {output.parent} for the output {output.name}.")
+    # A NumPy file has no mark.
     is_ours = partial(is_parquet_of, command="embed")
     ownership.check_output_file(output, is_ours=is_ours, inputs=inputs, force=force)
 
@@ -137,20 +191,23 @@ class ParquetFile(ParquetOutput):
     """Writes `TextEmbedding`s to a Parquet file, in memory that does not grow with their number.
 
     Columns: `line` int64, `text` string, `tokens` list of strings, `starts` and `ends` lists of
-    int32, `vectors` a list of D float32 each, `cls` and `mean` D float32. The file's metadata has
-    the settings as JSON under `keras_bert`.
+    int32, `vectors` a list of D float32 each, `cls` and `mean` D float32, and maybe `embedding`.
+    The file's metadata has the settings as JSON under `keras_bert`.
 
     The file is complete at the end of a `with`, unless its body failed.
 
     Args:
         path: the file, replaced if it exists.
         width: D, the size of a vector.
+        text_width: the size of `embedding`, the vector of a text; None without that column.
         settings: a dictionary that describes how the vectors were made.
     """
 
-    def __init__(self, path, *, width, settings):
-        self._width = width
-        vector = pyarrow.list_(pyarrow.float32(), width)
+    def __init__(self, path, *, width, settings, text_width=None):
+        self._width, self._has_texts = width, text_width is not None
+        vector, of_texts = pyarrow.list_(pyarrow.float32(), width), []
+        if self._has_texts:
+            of_texts = [("embedding", pyarrow.list_(pyarrow.float32(), text_width))]
         schema = pyarrow.schema(
             [
                 ("line", pyarrow.int64()),
@@ -161,6 +218,7 @@ class ParquetFile(ParquetOutput):
                 ("vectors", pyarrow.list_(vector)),
                 ("cls", vector),
                 ("mean", vector),
+                *of_texts,
             ],
             metadata=marked("embed", **settings),
         )
@@ -204,6 +262,8 @@ class ParquetFile(ParquetOutput):
             vectors("cls"),
             vectors("mean"),
         ]
+        if self._has_texts:
+            columns.append(_lists_of_one_size(np.stack([text.embedding for text in waiting])))
         super().write(pyarrow.Table.from_arrays(columns, schema=self.schema))
         self._waiting, self._numbers = [], 0
 
@@ -212,6 +272,8 @@ class ParquetFile(ParquetOutput):
         """The settings in a file of ours, and its numbers of texts and tokens."""
         with parquet.ParquetFile(path) as file:
             settings = mark_of(file.schema_arrow.metadata)
+            if "starts" not in file.schema_arrow.names:
+                return settings, file.metadata.num_rows, 0
             batches = file.iter_batches(columns=["starts"])
             tokens = sum(len(batch.column(0).flatten()) for batch in batches)
             return settings, file.metadata.num_rows, tokens
