@@ -196,8 +196,22 @@ class TextSource(ExampleSource):
             return self._rows[example.line]
         return None if self._are_items else example.row
 
+    def keep_rows(self):
+        """Lets examples keep their rows, for `row_of`.
+
+        JSON of a pipe is read to its end, since any object may have a key of its own.
+        """
+        self.keeps_rows = True
+        if self.kind == JSON and self._records.is_stream:
+            self._examples = [*self._examples]
+
     def column_names(self):
-        """The names of the table's columns, of JSON the keys of all objects."""
+        """The names of the table's columns; of JSON the keys of all objects, of a pipe those read.
+
+        Those of a pipe need `keep_rows`.
+        """
+        if self.kind == JSON and self._records.is_stream:
+            return [*dict.fromkeys(chain.from_iterable(e.row for e in self._examples))]
         return self._records.all_names()
 
     def arrow_columns(self, rows):
