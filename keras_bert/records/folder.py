@@ -254,8 +254,8 @@ class DatasetCard:
         by_counts = self.settings.replacement == "unigram"
         if by_counts and len(self.unigram_counts) != len(vocabulary):
             raise InputError(
-                f"The dataset card counts {len(self.unigram_counts):,} tokens (unigram_counts), and "
-                f"the vocabulary has {len(vocabulary):,}. {_AGAIN}"
+                f"The dataset card has the counts of {len(self.unigram_counts):,} tokens, and the "
+                f"vocabulary has {len(vocabulary):,}. {_AGAIN}"
             )
         try:
             return Masker(
