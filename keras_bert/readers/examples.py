@@ -10,18 +10,12 @@ from typing import Any
 from keras_bert.base.errors import InputError, InputWarning, Naming, argument
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.readers import COUNT, ERROR, SKIP
+from keras_bert.readers.annotation_tools import is_accepted, verdict_column
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.sources import TextFile, is_text
 from keras_bert.readers.table import Table
 from keras_bert.readers.tables import open_objects
 
-# Columns of Prodigy and Argilla, the words in them, and those by which they are known.
-_VERDICTS = {
-    "answer": ({"accept", "reject", "ignore"}, {"accept", "reject"}),
-    "status": ({"submitted", "discarded", "pending", "draft"}, {"submitted", "discarded"}),
-}
-_ACCEPTED = ("accept", "submitted")
-_SAMPLED = 1000
 HELD_BACK = 10  # one example in so many
 _MOST_LINES = 5  # that a note lists
 
@@ -162,27 +156,14 @@ class ExampleSource:
     def _more_notes(self):
         return ()
 
-    def _verdict_column(self, rows):
-        """The column in which an annotation tool says whether a row is accepted, or None.
-
-        All of the first rows have words of the tool there, and it is no part of an example.
-        """
-        if not isinstance(rows, Table):
-            return None
-        used = {name for names in (self.schema or {}).values() for name in names}
-        for name, (words, known_by) in _VERDICTS.items():
-            if name in rows.names and name not in used:
-                values = {str(row.get(name)) for row in rows.sample(_SAMPLED)}
-                if values <= words and values & known_by:
-                    return name
-        return None
-
     def _each(self, rows, read):
         """Yields `read(line, row)` of the rows that lack nothing, and counts the others."""
-        verdict = self._verdict_column(rows) if self._need_labels else None
+        verdict = None
+        if self._need_labels and isinstance(rows, Table):
+            verdict = verdict_column(rows, used={*chain(*(self.schema or {}).values())})
         for line, row in rows:
             try:
-                if verdict is not None and row.get(verdict) not in _ACCEPTED:
+                if verdict is not None and not is_accepted(row.get(verdict)):
                     word = row.get(verdict) or "nothing"
                     raise Missing(f'an accepted "{verdict}"', why=f' ("{word}")')
                 example = read(line, row)
