@@ -1,4 +1,4 @@
-"""What annotation tools write beside a text and its label: the form of their objects, and verdicts.
+"""Rows of annotation tools: objects of their own forms, and columns with verdicts.
 
 Prodigy has the chosen options of a text in a list "accept", and whether the row is accepted in
 "answer"; Argilla has a "status". Label Studio's JSON has an object per text with its "data" and a

@@ -1,4 +1,4 @@
-"""What examples have in common, the sources that read them one by one, and how to divide them."""
+"""The base classes of examples and of the sources that read them, and the division of examples."""
 
 import hashlib
 import warnings
@@ -137,7 +137,7 @@ class ExampleSource:
 
     @property
     def location(self):
-        """What the `line` of an example counts: "line", "row", "item" or "record"."""
+        """The unit that the `line` of an example counts: "line", "row", "item" or "record"."""
         return self._records.location
 
     def error(self, line, message):
@@ -204,7 +204,7 @@ class ExampleSource:
         return key in self._records.names
 
     def value(self, line, record, key, part, *, more=""):
-        """What a dictionary has under a key; where it has nothing, Missing or an InputError."""
+        """The value of a dictionary under a key; raises Missing or InputError if there is none."""
         value = record.get(key)
         if value is not None and value != "":
             return value
@@ -225,7 +225,7 @@ class ExampleSource:
 
 @dataclass(slots=True)  # one that is frozen takes three times as long to make
 class Example:
-    """What examples have in common: where each is in its `source`, a number or in words."""
+    """The base class of examples: each has a location in its `source`, a number or in words."""
 
     line: int | str
     source: Any = field(default=None, kw_only=True, compare=False, repr=False)
@@ -233,7 +233,7 @@ class Example:
 
     @property
     def unit(self):
-        """What examples of training and held-out ones may not share, such as the text."""
+        """The part that training and held-out examples may not share, such as the text."""
         return self.source.name, self.line
 
     def error(self, message):

@@ -244,7 +244,7 @@ def sorted_labels(labels):
 
 
 def unknown_label(label, of_model):
-    """What is wrong with a label that a model does not have, as a part of a message."""
+    """The part of a message that says that a model does not have a label."""
     bare = label.strip(QUOTES)
     quotes = f' Without its quotes it would be "{bare}".' if bare in of_model else ""
     return f'unknown label "{label}". The model\'s labels are {quoted(of_model)}.{quotes}'

@@ -138,7 +138,7 @@ def open_table(
 
 
 def open_objects(data, *, item, as_record, comment=None):
-    """As `open_table`, for dictionaries that only JSON can hold; of any other text the `TextFile`.
+    """Opens as `open_table` dictionaries that only JSON can hold; of other text the `TextFile`.
 
     Its attribute `first` is the first line that is neither empty nor begins with `comment`.
     """

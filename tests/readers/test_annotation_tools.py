@@ -77,7 +77,7 @@ def test_options_that_were_accepted_in_prodigy(both):
     for data in both(names, [row for row in rows if len(row[2]) < 2], name="a.jsonl"):
         source = TextSource(data)
         assert {e.label for e in source} == {"joy"}
-        assert '8 rows without a label, left out' in source.notes()[0]
+        assert "8 rows without a label, left out" in source.notes()[0]
 
 
 def label_studio(*results, skipped=False):
