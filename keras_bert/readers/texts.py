@@ -40,8 +40,6 @@ PAIR = ("text_a", "text_b")
 _GOLD, _NO_GOLD = "gold_label", "-"
 # Kinds of sources with columns.
 _TABLES = (CSV, TSV, JSON, FASTTEXT, FOLDER, "arrow", "tfds", "table")
-_FEW = 3  # labels, each of which may have a single example
-_IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
 _THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
 _LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
 _NEEDS_NAMES = Naming(

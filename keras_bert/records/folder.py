@@ -292,7 +292,7 @@ def _checked(cls, entries):
     for name, hint in typing.get_type_hints(cls).items():
         value = entries.get(name)
         if name in entries and not (_is_of(value, hint) and value in _CHOICES.get(name, [value])):
-            raise ValueError(f"it has {reprlib.repr(value)} for {name}")
+            raise ValueError(f"The value of {name} is {reprlib.repr(value)}.")
     return entries
 
 
