@@ -139,7 +139,7 @@ def evaluate_records(*, report=None, **settings):
             f"Note: the examples were made for the objective {folder.card.objective}; the model's "
             f"{' and '.join(left_out).replace('_', '-')} is not evaluated."
         )
-    task.compile_defaults("sgd")
+    task.compile_to_evaluate(again=True)
     dataset = evaluation_dataset(
         folder,
         vocabulary=task.tokenizer.vocabulary,

@@ -1,13 +1,12 @@
 """What examples have in common, the sources that read them one by one, and how to divide them."""
 
 import hashlib
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from keras_bert.base.errors import InputError, InputWarning, Naming, argument
+from keras_bert.base.errors import InputError, Naming, argument, warn_user
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.readers import COUNT, ERROR, SKIP
 from keras_bert.readers.labels import unknown_label
@@ -271,7 +270,7 @@ def report_source(source, report):
         if shown := source.shown():
             report(shown)
     elif report in (None, not_reported) and getattr(source, "is_left_over", False):
-        warnings.warn(source.description, InputWarning, stacklevel=3)
+        warn_user(source.description)
 
 
 def shown_parts(parts):
@@ -283,7 +282,7 @@ def report_notes(source, report):
     """Reports what was left out of a source; without a report, a warning for each note."""
     for note in source.notes():
         if report in (None, not_reported):
-            warnings.warn(note, InputWarning, stacklevel=3)
+            warn_user(note)
         else:
             report(f"Note: {note}")
 
