@@ -15,7 +15,6 @@ that is kept, of the whole run and of the rule's, and their sums.
 """
 
 import argparse
-import json
 import shutil
 from pathlib import Path
 

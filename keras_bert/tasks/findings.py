@@ -101,18 +101,28 @@ def _content(example):
     return getattr(example, "question", None), example.unit
 
 
-def result_findings(metrics, advice):
-    """Findings on the official metrics of the dev data, a dictionary: what is never predicted."""
-    table = np.array(metrics.get("confusion") or [[0]])
+def counts_by_label(metrics):
+    """-> (the labels of official metrics, how often each is expected, and predicted).
+
+    Without a confusion all three are empty.
+    """
+    table = np.array(metrics.get("confusion") or np.zeros((0, 0), int))
     if table.ndim == 3:  # of several labels a table each, with a row for those that have it
         expected, predicted = table[:, 1].sum(axis=1), table[:, :, 1].sum(axis=1)
     else:
         expected, predicted = table.sum(axis=1), table.sum(axis=0)
     names = metrics.get("confusion_labels") or [*metrics.get("labels", ())]
     if len(names) != len(expected):
-        return
+        return (), expected[:0], predicted[:0]
+    return names, expected, predicted
+
+
+def result_findings(metrics, advice):
+    """Findings on the official metrics of the dev data, a dictionary: what is never predicted."""
+    names, expected, predicted = counts_by_label(metrics)
+    has_several = np.ndim(metrics.get("confusion")) == 3  # labels per text
     missed = np.flatnonzero((expected > 0) & (predicted == 0))
-    if table.ndim == 2 and np.count_nonzero(predicted) == 1 and len(missed):
+    if not has_several and np.count_nonzero(predicted) == 1 and len(missed):
         only = names[int(predicted.argmax())]
         yield _sentences(f'The model predicts "{only}" for everything in the dev data.', advice)
     elif len(missed):
