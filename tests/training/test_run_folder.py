@@ -86,6 +86,12 @@ def test_a_finished_run_whose_results_are_damaged_is_not_said_to_be_finished(
     with raises_input_error(f"is finished, but ...{message}... Restore it from a copy"):
         with RunFolder.of(settings, command="finetune", inputs={}):
             pass
+    # Nor can a command that would write the model again from a checkpoint, if there is none.
+    with raises_input_error("Restore it from a copy, or use `force=True` to train again."):
+        with RunFolder.of(settings, command="finetune", inputs={}, rewrites_model=True):
+            pass
+    (tmp_path / "run" / "checkpoints").mkdir()
+    (tmp_path / "run" / "checkpoints" / "step-000000009.safetensors").touch()
     with RunFolder.of(settings, command="finetune", inputs={}, rewrites_model=True) as run:
         assert not run.finished and run.damage
         run.reopen()
