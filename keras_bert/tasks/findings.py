@@ -30,10 +30,14 @@ def result_and_loss_findings(
     another = "" if "learning_rate" in chosen else "Try another `learning_rate` (--learning-rate)."
     yield from loss_finding(records, steps_per_epoch, defaults or another)
     if "temperature" in task.tuned and task.settings.temperature == 1:
-        yield (
-            "Not calibrated: the model is right on all dev examples, so that they do not show how "
-            "often it is wrong. Give `calibrate` (--calibrate) more `dev` (--dev) data."
+        scores = metrics or {}
+        is_right = 1.0 in (scores.get("accuracy"), scores.get("subset_accuracy"))
+        reason = (
+            "the model is right on all dev examples, so that they do not show how often it is wrong"
+            if is_right
+            else "no temperature makes the calibration error on the dev data lower"
         )
+        yield f"Not calibrated: {reason}. Give `calibrate` (--calibrate) more `dev` (--dev) data."
 
 
 def _advice_to_learn_more(chosen):

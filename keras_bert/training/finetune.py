@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
-from keras_bert.base.formatting import counted, percent
+from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import find_model_folder, load_task, save_folder
 from keras_bert.checkpoints.hub import is_name
@@ -41,6 +41,7 @@ from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.frozen import compute_once, freeze
 from keras_bert.training.loop import check_callbacks, train
 from keras_bert.training.parts.early_stopping import EarlyStopping
+from keras_bert.training.parts.tuning import tuning_findings, tuning_lines, tuning_metrics
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_files import check_own_records
 from keras_bert.training.selection import best_record
@@ -368,7 +369,10 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             "seconds": records[-1]["seconds"],
             "history": records,
         }
+        tuned = tuning_metrics(task, outputs, data.dev)
+        count_of_dev = len(data.dev.examples) if dev else 0
         metrics["warnings"] = [
+            *tuning_findings(tuned if dev else {}, examples=count_of_dev),
             *example_findings(train_examples.examples, data.dev and data.dev.examples),
             *result_and_loss_findings(
                 task,
@@ -381,16 +385,9 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         ]
         for line in metrics["warnings"]:
             report(f"Warning: {line}")
-        if task.tuned:
-            metrics["tuned"] = {name: getattr(task.settings, name) for name in task.tuned}
-        if dev and (errors := task.calibration_error(outputs, data.dev)) is not None:
-            metrics["calibration_error"] = errors
-            before, after = map(percent, errors.values())
-            if task.temperature != 1:  # else a warning says why
-                report(
-                    f"Calibrated with the temperature {task.temperature:.3g}: the expected "
-                    f"calibration error on the dev data is {after}; before, it was {before}."
-                )
+        metrics |= tuned
+        for line in tuning_lines(task, tuned if dev else {}, examples=count_of_dev):
+            report(line)
         if (mix := task.reader.scalar_mix) is not None:
             weights = [round(float(weight), 6) for weight in mix.layer_weights]
             metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}

@@ -19,6 +19,7 @@ from keras_bert.readers.examples import (
     divided,
     held_back,
     line_on_held_back,
+    line_on_missing_labels,
     not_reported,
     report_source,
 )
@@ -152,8 +153,8 @@ def _line_on_pooling(encoder, of_task):
     if of_class in (None, pooling):
         return line
     return (
-        f'{line} transformers opens such a model without its head. Set `pooling="{of_class}"` '
-        f"(--pooling {of_class}) if it should open it with the head."
+        f'{line} Only with `pooling="{of_class}"` (--pooling {of_class}) could the library '
+        "transformers open the new model with its head, too."
     )
 
 
@@ -192,6 +193,8 @@ def _read(of_task, settings, report, remembered):
     else:
         dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
     report(of_task.describe_examples(train, dev, inferred_arguments))
+    if note := line_on_missing_labels(train, dev):
+        report(f"Note: {note}")
     return train, dev, inferred_arguments
 
 
