@@ -15,14 +15,19 @@ that is kept, of the whole run and of the rule's, and their sums.
 """
 
 import argparse
+import json
 import shutil
+import statistics
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import real_tasks
 from default_rates import DATA, METRICS, MODELS, examples_of, start
 from finetuning import minilm
 from turns import Turns
+
+from keras_bert.training.selection import best_record
 
 MOST_TEST = 300
 
@@ -126,7 +131,39 @@ def measured(arguments, *, model, data, count, seed):
 
 
 def replayed(path):
-    raise NotImplementedError
+    """Lines of Markdown: each cell as it was trained, and as the rule of the library ends it."""
+    from keras_bert.training.parts.early_stopping import EarlyStopping
+
+    rows, whole, stopped = [], [], []
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        cell = json.loads(line)
+        labels = [*cell["test_labels"], *[2] * cell["epochs"]]  # of dev they were not recorded
+        records = [
+            {"number": number, "eval": {**metrics, "predicted_labels": labels[number]}}
+            for number, metrics in enumerate(cell["eval"])
+        ]
+        settings = SimpleNamespace(
+            patience=None, epochs=cell["epochs"], keep="best", gradual_unfreezing=False
+        )
+        rule = EarlyStopping.of(settings, cell["metric"])
+        lengths = range(1, len(records) + 1)
+        end = next((n for n in lengths if rule.is_over(records[:n])), len(records))
+        scores = [
+            cell["test"][best_record(part, cell["metric"])["number"]]
+            for part in (records, records[:end])
+        ]
+        name = f"{cell['data']} | {cell['model']} | {cell['count']} | {cell['seed']}"
+        rows.append(f"| {name} | {len(records)} | {end} | {scores[0]} | {scores[1]} |")
+        whole.append(scores[0])
+        stopped.append((scores[1], end / len(records)))
+    yield "| data | model | examples | seed | epochs | of the rule | test metric | of the rule |"
+    yield "|---|---|---|---|---|---|---|---|"
+    yield from rows
+    scores, fractions = zip(*stopped, strict=True)
+    yield (
+        f"The means: {statistics.mean(whole):.2f} and {statistics.mean(scores):.2f}, in "
+        f"{statistics.mean(fractions):.0%} of the epochs."
+    )
 
 
 if __name__ == "__main__":

@@ -382,8 +382,9 @@ def held_back(examples):
     labels = {k: set() for k in range(HELD_BACK)}
     for example, number in zip(examples, folds, strict=True):
         labels[number].update(_labels(example))
-    if usual:
-        fold = max(usual, key=lambda k: len(labels[k]))
+    counts = Counter(label for of_fold in labels.values() for label in of_fold)
+    if usual:  # a label that no other fold has stays in training
+        fold = max(usual, key=lambda k: sum(1 if counts[x] > 1 else -9 for x in labels[k]))
     else:
         fold = min(range(HELD_BACK), key=lambda k: abs(sizes[k] - tenth))
     train, dev = _parts(examples, folds, fold)

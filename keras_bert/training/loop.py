@@ -51,8 +51,8 @@ def train(
         plan: the `Plan`.
         task: the task that `model` is, or is the head of.
         best: the file for the best weights so far, or None.
-        stopping: the `EarlyStopping`, or None. The plan has a checkpoint after each evaluation
-            then.
+        stopping: what may end the run before its last step, an `EarlyStopping` or `Minutes`, or
+            None. The plan has a checkpoint where it does.
         evaluate_first: evaluate before the first step, too.
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
         keep_checkpoints: how many checkpoints are kept, the newest ones.
@@ -90,7 +90,7 @@ def train(
         history,
         first_step=first_step,
         names=task.SHOWN,
-        may_stop=stopping is not None and stopping.patience > 0,
+        may_stop=stopping is not None and stopping.may_end,
     )
     chain = [HeldOutMetrics(source, plan), history, progress]
     if devices.is_chief:
@@ -100,7 +100,7 @@ def train(
         if best is not None:
             chain.append(BestModel(task, best, history))
     if stopping is not None:
-        chain += stopping.callbacks(history)
+        chain.append(EndIfOver(stopping, history))
     if user_callbacks:
         chain.append(AgreeOnStop(devices))
     training = source.at(first_step).training(first_step)
@@ -228,6 +228,19 @@ class HeldOutMetrics(keras.callbacks.Callback):
         if self.plan.evaluates(step) and math.isfinite(logs["loss"]):
             metrics = self.source.held_out_metrics(step)
             logs.update({f"val_{name}": value for name, value in metrics.items()})
+
+
+class EndIfOver(keras.callbacks.Callback):
+    """Ends the run where `stopping.is_over(records)`, as a resumed run finds in its checkpoint."""
+
+    def __init__(self, stopping, history):
+        super().__init__()
+        self.stopping = stopping
+        self.history = history
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.stopping.is_over(self.history.records):
+            self.model.stop_training = True
 
 
 class Checkpoints(keras.callbacks.Callback):

@@ -73,7 +73,7 @@ def settings(**changes):
 @pytest.mark.parametrize(
     "changes, patience",
     [
-        ({}, 4),
+        ({}, 8),
         ({"epochs": 3}, 3),  # never ends before its last epoch
         ({"keep": "last"}, 0),
         ({"keep": "last", "patience": 2}, 2),

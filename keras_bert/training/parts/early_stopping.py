@@ -14,7 +14,7 @@ from keras_bert.training.selection import evaluated, quality
 PREDICTED_LABELS = "predicted_labels"  # of an evaluation: how many labels are predicted at all
 # Measured by benchmarks/early_stopping.py.
 _LEAST = 3  # epochs
-_FRACTION = 0.1  # of the planned epochs
+_FRACTION = 0.2  # of the planned epochs
 _LESS = 0.01  # how much lower a dev loss must be, as a fraction of the first one
 
 
@@ -25,7 +25,7 @@ def patience_setting() -> Any:
         help="early stopping: the epochs in a row without a better metric or a clearly lower loss "
         "on the dev data that end the run; 0 trains all epochs",
         unit="EPOCHS",
-        default_help=f"{_LEAST}, or a tenth of the epochs; 0 with --keep last",
+        default_help=f"{_LEAST}, or a fifth of the epochs; 0 with --keep last",
         at_least=0,
     )
 
@@ -58,16 +58,10 @@ class EarlyStopping(NamedTuple):
         """Whether a run with these records has ended."""
         return 0 < self.patience <= evaluations_without_gain(records, self.metric)
 
-    def callbacks(self, history):
-        """Those of `fit`, after the `History`."""
-        import keras  # not for `--help`
-
-        def end_if_over(epoch, logs):
-            if self.is_over(history.records):
-                stop.model.stop_training = True
-
-        stop = keras.callbacks.LambdaCallback(on_epoch_end=end_if_over)
-        return [stop] if self.patience else []
+    @property
+    def may_end(self):
+        """Whether a run may end before its last epoch."""
+        return self.patience > 0
 
     def line(self):
         """A line for the user on a run that is over."""
