@@ -3,7 +3,11 @@
 import contextlib
 import re
 import string
+import sys
+import warnings
 from typing import Self
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Naming:
@@ -89,6 +93,14 @@ class InputWarning(UserWarning):
 
     The command line prints each once, to standard error.
     """
+
+
+def warn_user(message):
+    """Warns (`InputWarning`) at the line outside of this library that called it."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(f"{_PACKAGE}."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, InputWarning, stacklevel=level)
 
 
 def reason_of(error):
