@@ -84,6 +84,7 @@ GROUPS = {
         training_commands.sweep,
         training_commands.glue,
         model_commands.evaluate,
+        model_commands.compare,
         model_commands.predict,
         model_commands.zero_shot,
         model_commands.embed,

@@ -10,9 +10,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes, takes_of_model
 from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
-    Inference,
     as_task,
     check_finite,
+    open_inference,
     open_task,
     rounded,
     with_positional,
@@ -61,15 +61,33 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_records(report=report, **settings)
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)
-    columns = settings.part(reader_settings(task.SETTINGS))
+    _, examples, predictions = predicted_examples(task, settings, report)
+    metrics = task.official_metrics(predictions, examples)
+    if getattr(settings, "glue", None) is not None:
+        metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
+    if settings.show_errors:
+        worst = task.errors(predictions, examples)[: settings.show_errors]
+        metrics["errors"] = list(map(rounded, worst))
+    return metrics
+
+
+def predicted_examples(task, settings, report):
+    """-> (the source of the labelled examples of a call, the examples, their predictions).
+
+    Args:
+        task: a `Task` or an `ExportedTask`.
+        settings: of `evaluate` or `compare`.
+        report: called with a line on how the file was read, and one per note; None warns.
+    """
     source = task.read(
         settings.data,
         inferred_arguments=task.inferred_arguments,
         schema=task.columns,
-        **columns,
+        **settings.part(reader_settings(task.SETTINGS)),
     )
+    source.keeps_rows = getattr(settings, "output", None) is not None and hasattr(source, "row_of")
     report_source(source, report)
-    inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
+    inference = open_inference(task, settings)
     examples, predictions = [], []
     for chunk, predicted in inference.of_examples(source):
         examples += chunk
@@ -84,13 +102,7 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
             report(f"Note: {note}")
     else:
         report_notes(source, report)
-    metrics = task.official_metrics(predictions, examples)
-    if getattr(settings, "glue", None) is not None:
-        metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
-    if settings.show_errors:
-        worst = task.errors(predictions, examples)[: settings.show_errors]
-        metrics["errors"] = list(map(rounded, worst))
-    return metrics
+    return source, examples, predictions
 
 
 def is_data_folder(data):

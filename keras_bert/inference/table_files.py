@@ -94,8 +94,8 @@ def _names_beside(names, prediction, *, labels):
     return beside
 
 
-def check_table_output(path, *, inputs, force):
-    """Raises InputError unless predictions may be written to a path.
+def check_table_output(path, *, inputs, force, command="predict"):
+    """Raises InputError unless a table of a command may be written to a path.
 
     The columns of a CSV or JSON Lines file that would be replaced are checked by `write_table`.
     """
@@ -103,14 +103,15 @@ def check_table_output(path, *, inputs, force):
         raise InputError.naming(
             "{output} must be a file NAME.csv, NAME.parquet or NAME.jsonl. Received: {}.", path
         )
-    check_output_file(path, is_ours=_may_be_ours, inputs=inputs, force=force)
+    is_ours = partial(_may_be_of, command=command)
+    check_output_file(path, is_ours=is_ours, inputs=inputs, force=force)
 
 
-def _may_be_ours(path):
-    return path.suffix.lower() != ".parquet" or is_parquet_of(path, "predict")
+def _may_be_of(path, *, command):
+    return path.suffix.lower() != ".parquet" or is_parquet_of(path, command)
 
 
-def write_table(rows, path):
+def write_table(rows, path, *, command="predict"):
     """Writes rows, dictionaries, as a table, atomically; returns their number.
 
     In CSV, lists are written as JSON. JSON Lines have dates and decimals as text. A Parquet file is
@@ -120,6 +121,7 @@ def write_table(rows, path):
         rows: an iterable; the columns are those of the first row, and then others in their order.
             Of `PredictionRows`, Parquet keeps columns that come from Parquet in their types.
         path: NAME.csv, NAME.parquet or NAME.jsonl.
+        command: the command that writes it, for the metadata of Parquet.
 
     Raises:
         InputError: a file at `path` has other columns than those of the rows, so that it is not a
@@ -133,7 +135,8 @@ def write_table(rows, path):
         check_output_file(path, is_ours=is_ours, force=True)
     write = {".csv": _write_csv, ".jsonl": _write_json}.get(ending)
     if write is None:
-        write = partial(_write_parquet, given=rows if isinstance(rows, PredictionRows) else None)
+        given = rows if isinstance(rows, PredictionRows) else None
+        write = partial(_write_parquet, given=given, command=command)
     with new_file(path) as temporary:
         return write(chain(first, iterator), temporary)
 
@@ -227,7 +230,7 @@ def as_json(value):
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _write_parquet(rows, path, *, given):
+def _write_parquet(rows, path, *, given, command):
     import pyarrow
 
     def kept(lines):
@@ -249,7 +252,7 @@ def _write_parquet(rows, path, *, given):
     typed = kept(given.lines) if typed else {}
     arrays = {n: typed[n] if n in typed else _array(n, values) for n, values in columns.items()}
     schema = pyarrow.schema(
-        [(name, array.type) for name, array in arrays.items()], metadata=marked("predict")
+        [(name, array.type) for name, array in arrays.items()], metadata=marked(command)
     )
     with ParquetOutput(path, schema) as file:
         if arrays:

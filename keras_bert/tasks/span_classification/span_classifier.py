@@ -22,7 +22,7 @@ from keras_bert.tasks.span_classification.decode import (
     span_sets,
     spans_of_examples,
 )
-from keras_bert.tasks.span_classification.metrics import span_metrics
+from keras_bert.tasks.span_classification.metrics import span_metrics, summed_spans
 from keras_bert.tasks.task import Task
 
 # Units of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.
@@ -174,7 +174,7 @@ class SpanClassifier(WordsTask):
         spans = spans_of_examples(
             outputs["logits"], sequences, threshold=self.found_above, flat=self.settings.flat
         )
-        return span_predictions(spans, sequences, labels=self.labels, label_of=self._name_here)
+        return span_predictions(spans, sequences, labels=self.labels, label_of=self.span_label)
 
     def tune_threshold(self, outputs, sequences):
         """Sets `threshold` to the best one for `threshold_metric`, if none was given."""
@@ -186,7 +186,7 @@ class SpanClassifier(WordsTask):
         scores, correct, expected = [], [], 0
         spans_of_texts = spans_of_examples(outputs["logits"], sequences, flat=self.settings.flat)
         for example, spans in enumerate(spans_of_texts):
-            true = {(s.start, s.end, self._name_here(s.label)) for s in sequences.spans[example]}
+            true = {(s.start, s.end, self.span_label(s.label)) for s in sequences.spans[example]}
             expected += len(true)
             scores += [span.score for span in spans]
             correct += [(s.first, s.last + 1, self.labels[s.label]) in true for s in spans]
@@ -201,15 +201,7 @@ class SpanClassifier(WordsTask):
         `calibration` is of the predicted spans (see there). Labels of the examples that the task
         does not have are among theirs, after its own.
         """
-        expected = []
-        for prediction, example in zip(predictions, examples, strict=True):
-            if "expected" not in prediction:
-                raise example.error("the example has no spans to compare the prediction with.")
-            expected.append(span_sets(prediction["expected"]))
-            for _, _, label in expected[-1]:
-                self._check(label, example)
-        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        predicted = [span_sets(prediction["spans"]) for prediction in predictions]
+        expected, predicted, labels = self._scored(predictions, examples)
         metrics = span_metrics(expected, predicted, labels=labels)
         longer = sum(
             end - start > self.settings.max_span_length for e in expected for start, end, _ in e
@@ -222,6 +214,26 @@ class SpanClassifier(WordsTask):
         ]
         return {**metrics, "longer": longer, "calibration": calibration(scores, correct)}
 
+    def summed_metrics(self, predictions, examples):
+        expected, predicted, labels = self._scored(predictions, examples)
+        return summed_spans(expected, predicted, labels=labels)
+
+    def _scored(self, predictions, examples):
+        """-> (the expected spans of each text, the predicted ones, all labels)."""
+        expected = []
+        for prediction, example in zip(predictions, examples, strict=True):
+            if "expected" not in prediction:
+                raise example.error("the example has no spans to compare the prediction with.")
+            expected.append(span_sets(prediction["expected"]))
+            for _, _, label in expected[-1]:
+                self._check(label, example)
+        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
+        predicted = [span_sets(prediction["spans"]) for prediction in predictions]
+        return expected, predicted, labels
+
+    def answer_of(self, prediction):
+        return [[*span["words"], span["label"]] for span in prediction["spans"]]
+
     @staticmethod
     def describe_metrics(metrics):
         return (
@@ -231,18 +243,18 @@ class SpanClassifier(WordsTask):
         )
 
     def labels_of(self, example):
-        return [self._name_here(s.label) for s in example.spans or () if s.label is not None]
+        return [self.span_label(s.label) for s in example.spans or () if s.label is not None]
 
     errors = staticmethod(span_errors)
     describe_error = staticmethod(describe_span_error)
 
-    def _name_here(self, label):
+    def span_label(self, label):
         """The name of an expected span's label in this task."""
         return ANY if self.settings.identify else label
 
     def label_number(self, example, label):
         """The number of a label in the logits: 0, "no span", for one that is not the task's."""
-        label = self._name_here(label)
+        label = self.span_label(label)
         self._check(label, example)
         return 1 + self.labels.index(label) if label in self.labels else 0
 
