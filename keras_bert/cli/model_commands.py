@@ -281,9 +281,9 @@ def embed(settings, arguments):
 
     counts = embed_to_file(**settings, progress=True, report=report)
     output = settings["output"]
+    tokens = f", {counted(counts['tokens'], 'token')}" if settings.get("tokens") != "none" else ""
     print(
-        f"{output}: {counted(counts['texts'], 'text')}, {counted(counts['tokens'], 'token')}, "
-        f"vectors of size {counts['width']}."
+        f"{output}: {counted(counts['texts'], 'text')}{tokens}, vectors of size {counts['width']}."
     )
     program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
     return one_liner(program, output)

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import textwrap
+import typing
 from pathlib import Path
 
 from keras_bert.base.errors import InputError, damaged
@@ -18,6 +19,7 @@ from keras_bert.base.settings import (
     checkpoint_setting,
     model_setting,
     required,
+    value_type,
 )
 from keras_bert.cli.command import after_pretraining, command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
@@ -433,14 +435,15 @@ def init(settings, arguments):
             continue
         description, default = about(field), field.default
         has_default = default not in (None, dataclasses.MISSING)
-        value = json.dumps(default) if has_default else json.dumps(description.unit or "…")
+        value = json.dumps(default if has_default else example_value(field))
         more = "" if default is None and description.default_help is None else " (required)"
         more = f" (default: {description.default_help})" if description.default_help else more
         choices = (
             f" One of: {', '.join(map(str, description.choices))}." if description.choices else ""
         )
         text = f"{description.help}{'' if has_default else more}.{choices}"
-        lines += ["", *textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ")]
+        indents = {"initial_indent": "# ", "subsequent_indent": "# "}
+        lines += ["", *textwrap.wrap(text, 98, break_on_hyphens=False, **indents)]
         lines.append(f"# {field.name} = {value}")
     write_text(path, "\n".join([*lines, ""]))
     print(f"Wrote {path}.")
@@ -448,6 +451,21 @@ def init(settings, arguments):
         f"keras-bert finetune --settings {shlex.quote(str(path))} --model FOLDER --train FILE "
         "--dev FILE --output DIR"
     )
+
+
+def example_value(field):
+    """A valid value of a setting without a default, for a settings file."""
+    description, (kind, _) = about(field), value_type(field)
+    if description.choices:
+        return description.choices[0]
+    if kind is bool:
+        return True
+    if kind is int:
+        return int(max(1, description.at_least or 1))
+    if kind is float:
+        return 0.5
+    text = description.unit or field.name.upper()
+    return [text] if typing.get_origin(kind) is list else text
 
 
 def _is_settings_file(path):

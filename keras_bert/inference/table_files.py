@@ -59,7 +59,7 @@ class PredictionRows:
             if columns is not None and labels:
                 row.setdefault("expected", None)
             if columns is not None and number == 0:
-                self._names = _names_beside(self._source.column_names(), row, labels=labels)
+                self._names = names_beside(self._source.column_names(), row, labels=labels)
             yield {new: columns.get(name) for new, name in self._names.items()} | row
 
     def _row_of(self, example):
@@ -77,7 +77,7 @@ class PredictionRows:
         return {new: arrays[name] for new, name in self._names.items() if name in arrays}
 
 
-def _names_beside(names, prediction, *, labels):
+def names_beside(names, prediction, *, labels):
     """{the name of a column beside those of a prediction: its name in the input}."""
     beside, taken = {}, {*names, *prediction}
     for name in names:

@@ -7,6 +7,7 @@ names has no header, as pandas reads one with `header=None`.
 """
 
 import csv
+import glob
 import os
 import re
 from functools import partial
@@ -28,6 +29,8 @@ from keras_bert.readers.sources import (
     TextFile,
     class_names,
     declared_labels,
+    files_of,
+    form_of,
     is_file,
     is_numbered,
     is_stored_table,
@@ -57,6 +60,8 @@ def open_source(data, *, item, as_record):
         return data
     if not is_file(data):
         return _in_memory(data, item=item, as_record=as_record)
+    if (files := text_files(data)) is not None:
+        return _texts(str(data), files)
     return _stored(str(data)) if is_stored_table(data) else TextFile(data)
 
 
@@ -94,6 +99,11 @@ def open_table(
     if is_file(data) and (table := _class_folder(data)) is not None:
         return table
     file = open_source(data, item=item, as_record=as_record)
+    if isinstance(file, Table) and file.kind == FOLDER and least > 1:
+        raise InputError(
+            f"{file.name} has one text per file. Expected {noun}: {parts}. Labels are in a table, "
+            "or in the names of folders, one for each class."
+        )
     if isinstance(file, Table):
         return file
     number, line = file.first_line()
@@ -371,6 +381,39 @@ def class_files(path):
     """The files of a folder with a folder of .txt files for each class; [] of anything else."""
     is_folder = os.path.isdir(path) and not is_stored_table(path)
     return sorted(Path(path).glob("*/*.txt")) if is_folder else []
+
+
+def text_files(data):
+    """The .txt files of a folder, or of a glob, each of which is one text; None for anything else.
+
+    Raises InputError if a glob matches nothing, or files of another form.
+    """
+    path = str(data)
+    if os.path.isdir(path):
+        files = [] if is_stored_table(path) else sorted(Path(path).iterdir())
+        return [file for file in files if form_of(file) == TXT and file.is_file()] or None
+    if not glob.has_magic(path) or os.path.exists(path) or path.startswith(PREFIX):
+        return None
+    files = files_of(path)
+    other = next((file for file in files if form_of(file) != TXT), None)
+    if other is not None:
+        raise InputError(
+            f"{path} matches {other}. A glob, or a folder, is of .txt files with one text each. "
+            "Give a table as one file."
+        )
+    return [*map(Path, files)]
+
+
+def _texts(name, files):
+    """The table of `text_files`."""
+
+    def rows(*, keep=False):
+        for file in files:
+            text = "\n".join(line for _, line in TextFile(file).lines())
+            yield file.name, {"file": file.name, "text": text}
+
+    format = f"{counted(len(files), 'file')} with one text each"
+    return Table(name, FOLDER, format, rows, ["file", "text"], location="file")
 
 
 def _class_folder(path):

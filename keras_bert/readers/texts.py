@@ -200,6 +200,13 @@ class TextSource(ExampleSource):
         """The names of the table's columns, of JSON the keys of all objects."""
         return self._records.all_names()
 
+    def columns_for_output(self):
+        """{name of a column of the table: its Arrow type}; {} without a table.
+
+        The rows are read once for it, except those of a pipe, whose columns are text.
+        """
+        return {} if self._are_items else self._records.arrow_types()
+
     def arrow_columns(self, rows):
         """{name: an array of Arrow} of a table of Arrow, for the rows with these numbers from 1."""
         return {} if self._records.stored is None else self._records.stored.columns(rows)

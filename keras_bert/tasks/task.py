@@ -82,6 +82,9 @@ class Task(StoredModel):
             must be given (Keras numbers the names it makes up).
         HEAD_SCALES: {attribute of HEADS: attribute with the factor, a power of two, by which a
             folder's weights of the head are multiplied}.
+        LABELLED_HEADS: {attribute of HEADS: the axes of its weights, from 1 on, that have an item
+            per label}; of a vector it is its only axis.
+        FIRST_LABEL: the item of the first label on these axes.
         READS_WORDS: whether the task reads words, as which it may be trained.
         ACTIVATIONS: the activations that the output may have, if a folder says so.
         MIN_LABELS: the least number of `labels`; 0 for a task without labels.
@@ -109,6 +112,8 @@ class Task(StoredModel):
     TASK_TYPE = None
     REQUIRES = ()
     HEAD_SCALES = {}
+    LABELLED_HEADS = {"classifier": (-1,), "crf": (0, -1)}
+    FIRST_LABEL = 0
     READS_WORDS = False
     ACTIVATIONS: tuple[str, ...] = ()
     MIN_LABELS = 0

@@ -318,7 +318,8 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b"one\tx\ntw\0o\ty\n", "file.tsv, line 2: contains a NUL byte"),
         (
             "one\tx\n".encode("utf-16"),
-            "file.tsv, line 1: the file is UTF-16. Expected UTF-8. Convert it with `iconv -f UTF-",
+            "file.tsv, line 1: the file is UTF-16. Convert it with `iconv -f UTF-16 -t UTF-8 "
+            "...file.tsv > ...file.utf8.tsv`.",
         ),
         (
             b"text alone\nand another\n",

@@ -307,7 +307,8 @@ class CoreferenceResolver(Task):
         return summed_coreference(*_clusters(predictions, examples))
 
     def answer_of(self, prediction):
-        return [[mention["words"] for mention in c] for c in prediction["clusters"]]
+        clusters = prediction["clusters"]
+        return [[[mention["start"], mention["end"]] for mention in cluster] for cluster in clusters]
 
     errors = staticmethod(coreference_errors)
     describe_error = staticmethod(describe_coreference_error)

@@ -96,6 +96,7 @@ class SpanClassifier(WordsTask):
     TUNED = ("threshold",)
     FEATURES = "keras_bert.tasks.span_classification.features:span_sequences"
     SIGNATURES = "keras_bert.tasks.span_classification.signatures:span_signatures"
+    FIRST_LABEL = 1  # after "no span"
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
@@ -201,7 +202,7 @@ class SpanClassifier(WordsTask):
         `calibration` is of the predicted spans (see there). Labels of the examples that the task
         does not have are among theirs, after its own.
         """
-        expected, predicted, labels = self._scored(predictions, examples)
+        expected, predicted, labels = _scored(self, predictions, examples)
         metrics = span_metrics(expected, predicted, labels=labels)
         longer = sum(
             end - start > self.settings.max_span_length for e in expected for start, end, _ in e
@@ -215,24 +216,11 @@ class SpanClassifier(WordsTask):
         return {**metrics, "longer": longer, "calibration": calibration(scores, correct)}
 
     def summed_metrics(self, predictions, examples):
-        expected, predicted, labels = self._scored(predictions, examples)
+        expected, predicted, labels = _scored(self, predictions, examples)
         return summed_spans(expected, predicted, labels=labels)
 
-    def _scored(self, predictions, examples):
-        """-> (the expected spans of each text, the predicted ones, all labels)."""
-        expected = []
-        for prediction, example in zip(predictions, examples, strict=True):
-            if "expected" not in prediction:
-                raise example.error("the example has no spans to compare the prediction with.")
-            expected.append(span_sets(prediction["expected"]))
-            for _, _, label in expected[-1]:
-                self._check(label, example)
-        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        predicted = [span_sets(prediction["spans"]) for prediction in predictions]
-        return expected, predicted, labels
-
     def answer_of(self, prediction):
-        return [[*span["words"], span["label"]] for span in prediction["spans"]]
+        return [[span["start"], span["end"], span["label"]] for span in prediction["spans"]]
 
     @staticmethod
     def describe_metrics(metrics):
@@ -255,10 +243,11 @@ class SpanClassifier(WordsTask):
     def label_number(self, example, label):
         """The number of a label in the logits: 0, "no span", for one that is not the task's."""
         label = self.span_label(label)
-        self._check(label, example)
+        self.check_label(label, example)
         return 1 + self.labels.index(label) if label in self.labels else 0
 
-    def _check(self, label, example):
+    def check_label(self, label, example):
+        """Raises InputError for an expected span without a label."""
         if label is None:
             raise example.error(
                 Naming(
@@ -266,6 +255,19 @@ class SpanClassifier(WordsTask):
                     "{identify=True}."
                 )
             )
+
+
+def _scored(task, predictions, examples):
+    """-> (the expected spans of each text, the predicted ones, all labels) of a task."""
+    expected = []
+    for prediction, example in zip(predictions, examples, strict=True):
+        if "expected" not in prediction:
+            raise example.error("the example has no spans to compare the prediction with.")
+        expected.append(span_sets(prediction["expected"]))
+        for _, _, label in expected[-1]:
+            task.check_label(label, example)
+    labels = [*task.labels, *sorted_labels(task.unknown_labels(examples))]
+    return expected, [span_sets(prediction["spans"]) for prediction in predictions], labels
 
 
 def _prior_bias(shape, dtype=None):
