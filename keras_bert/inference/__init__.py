@@ -366,6 +366,8 @@ def predict_settings(task_settings):
         if sum(given) != 1:
             if not texts:
                 raise InputError.naming("Pass {data}, a file of examples.")
+            if not any(given):
+                raise InputError.naming("Pass {data}, a file of examples, or {}.", names)
             raise InputError.naming(
                 "Pass either {data}, a file of examples, or {}, not both.", names
             )
@@ -418,7 +420,9 @@ class TextsOrFileSettings(TextsSettings):
 
     def check(self):
         super().check()
-        if (self.data is None) == (self.text is None):
+        if self.data is None and self.text is None:
+            raise InputError.naming("Pass {data}, a file of texts, or {text}.")
+        if self.data is not None and self.text is not None:
             raise InputError.naming("Pass either {data}, a file of texts, or {text}, not both.")
 
 

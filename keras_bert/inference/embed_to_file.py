@@ -157,7 +157,7 @@ class TextColumns:
     def __init__(self, source):
         columns = source.columns_for_output()
         own = [name for name in ("text",) if (source.schema or {}).get("text") == [name]]
-        self._names = names_beside(columns, _COLUMNS, labels=own)
+        self._names = names_beside(source, columns, _COLUMNS, own)
         self._types = {name: columns[name] for name in self._names.values()}
 
     @property

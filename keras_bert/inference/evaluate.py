@@ -38,8 +38,9 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     """Returns the official metrics of the task as a dictionary (see its `official_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
-    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. With `glue`
-    it has `glue`, GLUE's own metrics of the task under GLUE's names.
+    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. If `data`
+    is a DataFrame, they have `row`, the label of its index, in place of `line`. With `glue` it has
+    `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
         **settings: the fields of `EvaluateSettings`, and those of the model's task.
@@ -61,14 +62,21 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_records(report=report, **settings)
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)
-    _, examples, predictions = predicted_examples(task, settings, report)
+    source, examples, predictions = predicted_examples(task, settings, report)
     metrics = task.official_metrics(predictions, examples)
     if getattr(settings, "glue", None) is not None:
         metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
     if settings.show_errors:
         worst = task.errors(predictions, examples)[: settings.show_errors]
         metrics["errors"] = list(map(rounded, worst))
+        if hasattr(settings.data, "itertuples"):
+            metrics["errors"] = [_with_row(error, source) for error in metrics["errors"]]
     return metrics
+
+
+def _with_row(error, source):
+    """An error with the `row` of a DataFrame, the label of its index, in place of the `line`."""
+    return {"row": source.label(error.pop("line")), **error}
 
 
 def predicted_examples(task, settings, report):

@@ -59,7 +59,7 @@ class PredictionRows:
             if columns is not None and labels:
                 row.setdefault("expected", None)
             if columns is not None and number == 0:
-                self._names = names_beside(self._source.column_names(), row, labels=labels)
+                self._names = names_beside(self._source, self._source.column_names(), row, labels)
             yield {new: columns.get(name) for new, name in self._names.items()} | row
 
     def _row_of(self, example):
@@ -77,8 +77,12 @@ class PredictionRows:
         return {new: arrays[name] for new, name in self._names.items() if name in arrays}
 
 
-def names_beside(names, prediction, *, labels):
-    """{the name of a column beside those of a prediction: its name in the input}."""
+def names_beside(source, names, prediction, labels):
+    """{the name of a column beside those of a prediction: its name in the input}.
+
+    `names` are columns of a `TextSource`, and `labels` those that the prediction has under another
+    name.
+    """
     beside, taken = {}, {*names, *prediction}
     for name in names:
         new, number = name, 1
@@ -90,7 +94,7 @@ def names_beside(names, prediction, *, labels):
                 number += 1
                 new = f"input_{name}_{number}"
             taken.add(new)
-        beside[new] = name
+        beside[source.written_name(name) if new == name else new] = name
     return beside
 
 

@@ -31,7 +31,8 @@ def zero_shot(
 ) -> Iterator[dict[str, Any]]:
     """Yields the most probable of some labels for each text, in order.
 
-        kb.zero_shot("hf://owner/an-nli-model", ["Who scored?"], ["sport", "politics"])
+        model = "hf://cross-encoder/nli-deberta-v3-base"
+        kb.zero_shot(model, ["Who scored?"], ["sport", "politics"])
 
     The model is a `PairClassifier` with a label "entailment", trained on pairs of a premise and a
     hypothesis, such as those of MNLI. A label is as probable as its hypothesis is entailed, among

@@ -1,13 +1,12 @@
 """What examples have in common, the sources that read them one by one, and how to divide them."""
 
 import hashlib
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from keras_bert.base.errors import InputError, InputWarning, Naming, argument
+from keras_bert.base.errors import InputError, Naming, argument, warn_user
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.readers import COUNT, ERROR, SKIP
 from keras_bert.readers.labels import unknown_label
@@ -146,6 +145,10 @@ class ExampleSource:
         """What the `line` of an example counts: "line", "row", "item" or "record"."""
         return self._records.location
 
+    def label(self, line):
+        """What a location is called: of a DataFrame the label of its index."""
+        return self._records.label(line)
+
     def error(self, line, message):
         """The InputError that names a location in the source."""
         return self._records.error(line, message)
@@ -271,7 +274,7 @@ def report_source(source, report):
         if shown := source.shown():
             report(shown)
     elif report in (None, not_reported) and getattr(source, "is_left_over", False):
-        warnings.warn(source.description, InputWarning, stacklevel=3)
+        warn_user(source.description)
 
 
 def shown_parts(parts):
@@ -283,14 +286,14 @@ def report_notes(source, report):
     """Reports what was left out of a source; without a report, a warning for each note."""
     for note in source.notes():
         if report in (None, not_reported):
-            warnings.warn(note, InputWarning, stacklevel=3)
+            warn_user(note)
         else:
             report(f"Note: {note}")
 
 
 def located(where, source):
     """The rows of a source: `line 4`, `lines 4, 7 and 9`, `lines 4, 7, 9, 12, 15 and 80 more`."""
-    *first, last = map(str, islice(where, _MOST_LINES))
+    *first, last = (str(source.label(line)) for line in islice(where, _MOST_LINES))
     more = len(where) - _MOST_LINES
     if more > 0:
         first, last = [*first, last], f"{more:,} more"
@@ -302,8 +305,15 @@ def located(where, source):
 def first_location(examples):
     """The source and location of the first of some examples, and whether there are more."""
     first = examples[0]
-    where = f"line {first.line}" if isinstance(first.line, int) else first.line
-    return f"{first.source.name}, {where}" + (" and later" if len(examples) > 1 else "")
+    later = " and later" if len(examples) > 1 else ""
+    return f"{first.source.name}, {location_of(first)}{later}"
+
+
+def location_of(example):
+    """Where an example is in its source: "line 4", or in words."""
+    source = example.source
+    is_number = isinstance(example.line, int)
+    return f"{source.location} {source.label(example.line)}" if is_number else example.line
 
 
 def fold_numbers(examples, count):
@@ -399,6 +409,6 @@ def line_on_held_back(train, dev):
     return (
         f"No dev data are given: {counted(len(dev), 'example')} of the {count:,}, "
         f"{'a tenth' if is_tenth else percent(len(dev) / count)}, are held back as dev "
-        f"examples{labels if by_label else ''}. Texts that are repeated, and examples of one "
-        "document, are on one side."
+        f"examples{labels if by_label else ''}. A repeated text, and the examples of one document, "
+        "are either in training or in dev, not in both."
     )

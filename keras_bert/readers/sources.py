@@ -110,9 +110,13 @@ def files_of(data):
 class Located:
     """What has a `name`, and places of which each is a `location`: a "line", "row" or "item"."""
 
+    def label(self, line):
+        """What a location is called in messages."""
+        return line
+
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
-        where = f"{self.location} {line}" if isinstance(line, int) else line
+        where = f"{self.location} {self.label(line)}" if isinstance(line, int) else line
         return InputError.naming("{}, {}: {}", self.name, where, message)
 
 

@@ -1,6 +1,6 @@
 """The rows of a source of examples, as dictionaries by the names of its columns."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -50,6 +50,9 @@ class Table(Located):
     skipped: int = 0  # lines that were left out so far
     delimiter: str | None = None  # between the cells of a text file
     stored: ArrowTable | None = None  # which it was read from
+    # {a name: as the header has it, with white space around it}
+    written: Any = field(default_factory=dict)
+    index: Any = None  # of a DataFrame the labels of its rows, by which messages name them
 
     def __iter__(self):
         names = self.names if self.has_names else ()
@@ -103,6 +106,9 @@ class Table(Located):
             for name, kind in types.items()
         }
 
+    def label(self, line):
+        return line if self.index is None or not isinstance(line, int) else self.index[line - 1]
+
     def error(self, line, message):
         if self.item is not None and isinstance(line, int):
             name = self.item.capitalize()
@@ -126,6 +132,8 @@ class Table(Located):
         """
         name = str(column)
         if name in self.repeated:
+            if self.file is None:
+                raise InputError(f'{self.name}: two columns have the same name, "{name}".')
             raise self.error(self.first, f'two columns of the header have the same name, "{name}".')
         if name in self.names:
             return name

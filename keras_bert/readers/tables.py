@@ -312,9 +312,10 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
         if file.form == CSV and not has_header:
             _check_header(file, first_line, names)
             has_header = True
-    columns = [*map(str, range(1, len(names) + 1))]
+    columns, written = [*map(str, range(1, len(names) + 1))], {}
     if has_header:
         columns, repeated = unique_names(names)
+        written = {name: cell for name, cell in zip(names, first, strict=True) if name != cell}
 
     def read(*, keep=False):
         width = len(first)
@@ -333,6 +334,7 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
 
     about = {"repeated": repeated, "first": first_line, "is_undecided": header is None}
     about |= {"has_names": has_header, "location": file.location, "file": file}
+    about["written"] = written
     table = Table(file.name, kind, format, read, columns, **about)
     return table
 
@@ -451,10 +453,12 @@ def _in_memory(data, *, item, as_record):
     names, rows, repeated = rows_in_memory(data)
     if names is None:
         items, format = [*enumerate(map(as_record, rows), start=1)], f"given {item}s"
-        return Table(f"the {format}", "given", format, items, item=item, calls_columns="keys")
+        about = {"item": item, "location": item, "calls_columns": "keys"}
+        return Table(f"the {format}", "given", format, items, **about)
     if not names and not rows:
         raise InputError("The given table has no columns. Expected one with a text in each row.")
     format, rows = f"{counted(len(rows), 'row')} in memory", [*enumerate(rows, start=1)]
     about = {"repeated": repeated, "class_labels": class_names(data)}
     about |= {"declared": declared_labels(data), "has_names": not is_numbered(data)}
+    about["index"] = list(data.index) if hasattr(data, "itertuples") else None
     return Table("the given table", "table", format, rows, names, **about)

@@ -2,13 +2,12 @@
 
 import inspect
 import itertools
-import warnings
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.errors import InputError, warn_user
 from keras_bert.encoders.config import check_max_length
 from keras_bert.encoders.encoder import check_ids
 from keras_bert.layers.kernels.fused_attention import reads_lengths
@@ -242,7 +241,7 @@ class FittingModel(CheckingModel):
                 *result_and_loss_findings(self, metrics, records, steps_per_epoch=1),
             )
             for line in lines:
-                warnings.warn(line, InputWarning, stacklevel=2)
+                warn_user(line)
         return history
 
     def evaluate(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:

@@ -155,8 +155,8 @@ def _line_on_pooling(encoder, of_task):
     if of_class in (None, pooling):
         return line
     return (
-        f'{line} transformers opens such a model without its head. Set `pooling="{of_class}"` '
-        f"(--pooling {of_class}) if it should open it with the head."
+        f'{line} For a model whose head `transformers` opens, set `pooling="{of_class}"` '
+        f"(--pooling {of_class})."
     )
 
 

@@ -316,7 +316,7 @@ class Classifier(TextTask):
         )
 
         several = self.settings.multi_label
-        scored = self._scored(predictions, examples)
+        scored = _scored(self, predictions, examples)
         return (multi_label_metrics if several else classification_metrics)(**scored)
 
     def summed_metrics(self, predictions, examples):
@@ -325,22 +325,11 @@ class Classifier(TextTask):
             summed_multi_label,
         )
 
-        scored = self._scored(predictions, examples)
+        scored = _scored(self, predictions, examples)
         if not self.settings.multi_label:
             return summed_classification(**scored)
         scored.pop("probabilities")
         return summed_multi_label(**scored)
-
-    def _scored(self, predictions, examples):
-        """The arguments of `classification_metrics` or `multi_label_metrics`."""
-        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
-        scored = {"probabilities": probabilities, "labels": labels}
-        if not self.settings.multi_label:
-            return {"expected": label_numbers(examples, labels), **scored}
-        predicted = [[label in p["labels"] for label in labels] for p in predictions]
-        expected = label_matrix(examples, labels) > 0
-        return {"expected": expected, "predicted": np.array(predicted, bool), **scored}
 
     def answer_of(self, prediction):
         return prediction["labels" if self.settings.multi_label else "label"]
@@ -362,6 +351,18 @@ class Classifier(TextTask):
             f"accuracy {percent(metrics['accuracy'])}, macro F1 {percent(metrics['macro_f1'])}, "
             f"Matthews {metrics['matthews']:.3f}"
         )
+
+
+def _scored(task, predictions, examples):
+    """The arguments of `classification_metrics` or `multi_label_metrics` for a task."""
+    labels = [*task.labels, *sorted_labels(task.unknown_labels(examples))]
+    probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
+    scored = {"probabilities": probabilities, "labels": labels}
+    if not task.settings.multi_label:
+        return {"expected": label_numbers(examples, labels), **scored}
+    predicted = [[label in p["labels"] for label in labels] for p in predictions]
+    expected = label_matrix(examples, labels) > 0
+    return {"expected": expected, "predicted": np.array(predicted, bool), **scored}
 
 
 def _labels_of(example):

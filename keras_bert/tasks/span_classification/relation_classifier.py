@@ -122,7 +122,7 @@ class RelationClassifier(WordsTask):
         `too_far` counts pairs that are too far apart for a sequence, which are wrong. Labels of the
         examples that the task does not have are among theirs, after its own.
         """
-        scored = self._scored(predictions, examples)
+        scored = _scored(self, predictions, examples)
         expected, predicted = scored["expected"], scored["predicted"]
         metrics = relation_metrics(**scored)
         correct = [a == b for a, b in zip(expected, predicted, strict=True)]
@@ -131,16 +131,7 @@ class RelationClassifier(WordsTask):
         return {**metrics, "too_far": too_far, "calibration": calibration(scores, correct)}
 
     def summed_metrics(self, predictions, examples):
-        return summed_relations(**self._scored(predictions, examples))
-
-    def _scored(self, predictions, examples):
-        """The arguments of `relation_metrics`."""
-        return {
-            "expected": [example.label for example in examples],
-            "predicted": [prediction["label"] for prediction in predictions],
-            "labels": [*self.labels, *sorted_labels(self.unknown_labels(examples))],
-            "null_label": self.settings.null_label,
-        }
+        return summed_relations(**_scored(self, predictions, examples))
 
     @staticmethod
     def describe_metrics(metrics):
@@ -165,3 +156,13 @@ def _null_label(given, labels):
             '{null_label} must be one of the labels ({}). Received: "{}".', quoted(labels), given
         )
     return given or next((label for label in _NULL_LABELS if label in labels), None)
+
+
+def _scored(task, predictions, examples):
+    """The arguments of `relation_metrics` for a task."""
+    return {
+        "expected": [example.label for example in examples],
+        "predicted": [prediction["label"] for prediction in predictions],
+        "labels": [*task.labels, *sorted_labels(task.unknown_labels(examples))],
+        "null_label": task.settings.null_label,
+    }

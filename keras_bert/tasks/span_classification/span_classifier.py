@@ -10,6 +10,7 @@ from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
+from keras_bert.readers.examples import first_location
 from keras_bert.readers.labels import sorted_labels
 from keras_bert.tasks.losses import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
@@ -296,8 +297,7 @@ def several_labels(examples):
         repeated += [example] * sum(count > 1 for count in positions.values())
     if not repeated:
         return []
-    first = repeated[0]
     return [
-        f"{first.source.name}, line {first.line}{' and later' if len(repeated) > 1 else ''}: "
+        f"{first_location(repeated)}: "
         f"{counted(len(repeated), 'span')} with several labels. Only the first one is learned."
     ]

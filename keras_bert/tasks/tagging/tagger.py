@@ -337,6 +337,7 @@ class CheckedSentences:
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
         self.schema, self.description = source.schema, source.description
         self.error, self.shown = source.error, source.shown
+        self.location, self.label = source.location, source.label
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
