@@ -21,7 +21,7 @@ from keras_bert.base.settings import (
     required,
     value_type,
 )
-from keras_bert.cli.command import after_pretraining, command, console, report
+from keras_bert.cli.command import after_pretraining, as_run_here, command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import task_type_named
@@ -71,6 +71,7 @@ def quickstart(settings, arguments):
 
     def report(line):
         is_command = line.lstrip().startswith("$ ")
+        line = as_run_here(line) if is_command else line
         terminal.print(line, style="dim" if is_command else None, soft_wrap=True)
 
     results = quickstart(**settings, report=report)
@@ -516,4 +517,4 @@ def draw(output):
 
 
 def _print_tensorboard(logs):
-    print(f"TensorBoard: tensorboard --logdir {shlex.quote(logs)}")
+    print(as_run_here(f"TensorBoard: tensorboard --logdir {shlex.quote(logs)}"))
