@@ -268,7 +268,11 @@ def test_a_run_that_is_begun_anew(tmp_path):
 
     def begin():
         with of(force=False) as folder:
-            for name in ("checkpoints/step", "logs/train", "model/config.json", "model/weights"):
+            names = (
+                *("checkpoints/step-000000001.safetensors", "logs/train/events.out.tfevents.1"),
+                *("model/config.json", "model/model.safetensors"),
+            )
+            for name in names:
                 files.write_text(folder.path / name, "{}")
             folder.finish({})
 
@@ -280,12 +284,12 @@ def test_a_run_that_is_begun_anew(tmp_path):
 
 
 def test_quickstart(tmp_path, monkeypatch):
-    """Its steps are the other commands'; here each writes a file of its name."""
+    """Its steps are the other commands'; here each writes one of its files."""
     output = tmp_path / "place" / "out"
 
-    def step(name, result):
-        def write(self, *given, **settings):
-            files.write_text(self.path(settings.get(name, name), "whole"), name)
+    def step(path, result):
+        def write(self, *given, output=None, **settings):
+            files.write_text(self.path(path.format(output=output)), path)
             return result
 
         return write
@@ -296,15 +300,15 @@ def test_quickstart(tmp_path, monkeypatch):
         "train": {"masked_lm_loss": 1.0},
         "unigram_entropy": 2.5,
     }
-    for name, place, result in (
-        ("write_samples", "text", None),
+    for name, path, result in (
+        ("write_samples", "text/messages.txt", None),
         ("learn_vocabulary", "vocab.txt", None),
-        ("make_records", "pretraining-data", None),
-        ("pretrain", "pretrained", pretrained),
-        ("_finetune", "output", None),
-        ("export", "savedmodels", "1"),
+        ("make_records", "pretraining-data/dataset_info.json", None),
+        ("pretrain", "pretrained/model/config.json", pretrained),
+        ("_finetune", "{output}/model/config.json", None),
+        ("export", "savedmodels/spam/1/saved_model.pb", "1"),
     ):
-        monkeypatch.setattr(QuickstartSteps, name, step(place, result))
+        monkeypatch.setattr(QuickstartSteps, name, step(path, result))
     measured = {"accuracy": 0.5, "examples": 9, "words": 9}
     monkeypatch.setattr(QuickstartSteps, "_evaluate", lambda self, *given: measured)
     monkeypatch.setattr(QuickstartSteps, "ask", lambda self, version: [])
