@@ -21,6 +21,7 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import HELP_GROUPS, about, help_group, value_type
 from keras_bert.base.terminal import drawn_on, escaped
 from keras_bert.cli.quiet import import_large
+from keras_bert.inference import export_version
 
 
 @dataclasses.dataclass
@@ -125,7 +126,9 @@ def _program(name):
 
 
 def export_command(model):
-    """The command that exports a model, the next step after many others."""
+    """The command that exports a model, the next step after many others; an export is served."""
+    if (version := export_version(model)) is not None:
+        return f"keras-bert serve --models {shlex.quote(str(version.parent))}"
     return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
 
 

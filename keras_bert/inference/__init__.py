@@ -67,7 +67,7 @@ class InferenceSettings(Settings):
 
     model: object = required(
         kw_only=False,
-        help="a fine-tuned model folder, the output of finetune, or hf://owner/name",
+        help="a fine-tuned model folder, the output of finetune, an export, or hf://owner/name",
         unit="FOLDER",
     )
     max_length: int | None = max_length_setting("as in training")
