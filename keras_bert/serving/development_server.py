@@ -128,10 +128,10 @@ def _listen(host, port):
         listening = socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        advice = " Choose another {rest_port}." if getattr(error, "errno", 0) == EADDRINUSE else ""
-        raise InputError.naming(
-            "Cannot listen on {}, port {}: {}." + advice, host, port, reason
-        ) from None
+        message = f"Cannot listen on {host}, port {port}: {reason}."
+        if getattr(error, "errno", None) == EADDRINUSE:
+            raise InputError.naming("{} Choose another {rest_port}.", message) from None
+        raise InputError(message) from None
     # For its connections too. A response is written in two parts, and the second would wait up to
     # 40 ms for the client's acknowledgement. asyncio sets this only for sockets with a protocol.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
