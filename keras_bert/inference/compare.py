@@ -49,13 +49,13 @@ def compare(models=None, data=None, *, report=None, **settings) -> dict[str, Any
     Returns:
         A dictionary. `metrics` has for each official metric `old`, `new`, `difference` (new minus
         old) and, if it follows from sums over the examples, `low` and `high`, the ends of the 95 %
-        interval of the difference. `labels` has the same for the F1 of each label that both know,
-        and `examples`, those with the label. `mcnemar` counts the examples that both, only one or
-        none has entirely right (`both`, `only_old`, `only_new`, `neither`), with `p_value`; scores
-        have none. `changed` counts the examples with another answer: now right (`better`), now
-        wrong (`worse`), otherwise different (`other`). `only_old` and `only_new` are labels that
-        only one model has, `metric` the one that selects the best epoch, and `examples` the number
-        of examples.
+        interval of the difference. `labels` has the same for the F1 of each label, which is 0 for a
+        model that lacks it, and `examples`, those with the label. `mcnemar` counts the examples
+        that both, only one or none has entirely right (`both`, `only_old`, `only_new`, `neither`),
+        with `p_value`; scores have none. `changed` counts the examples with another answer: now
+        right (`better`), now wrong (`worse`), otherwise different (`other`). `only_old` and
+        `only_new` are labels that only one model has, `metric` the one that selects the best
+        epoch, and `examples` the number of examples.
 
     Raises:
         InputError: on bad input, or if the models are of different tasks.
@@ -279,15 +279,15 @@ def describe_comparison(compared):
     if metric is None:
         return ""
     difference = metric["difference"]
-    verb = "rose" if difference > 0 else "fell" if difference < 0 else "did not change"
-    line = f"{name} {verb}"
-    if difference:
-        line += f" by {abs(difference):.4f}"
-    line += f", from {metric[OLD]:.4f} to {metric[NEW]:.4f}"
+    if not difference:
+        line = f"{name} did not change: {metric[OLD]:.4f}"
+    else:
+        line = f"{name} {'rose' if difference > 0 else 'fell'} by {abs(difference):.4f}, from "
+        line += f"{metric[OLD]:.4f} to {metric[NEW]:.4f}"
     if "low" not in metric:
         return f"{line}."
     line += f" (95 % interval of the difference: {metric['low']:.4f} to {metric['high']:.4f})."
-    if metric["low"] <= 0 <= metric["high"]:
+    if difference and metric["low"] <= 0 <= metric["high"]:
         line += " Such a difference may be chance."
     return line
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  the operations of tokenizers
 
 from keras_bert.base.errors import InputError, damaged
 from keras_bert.base.files import parse_json, read_small

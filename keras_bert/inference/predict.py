@@ -35,7 +35,7 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
 
     Where a file has labels, they are included as `expected`. Labels are strings, as
     `keras_bert.readers.labels` writes numbers and truth values. A row without a text is left out,
-    counted and reported with its line.
+    counted and reported with its line. Of a folder of texts each has its `file`.
 
     Args:
         **settings: the fields of `PredictSettings`, and those of the model's task.
@@ -87,6 +87,8 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
         return write_submission(settings.glue, (prediction for _, prediction in pairs), output)
     if output is not None:
         return write_table(PredictionRows(source, pairs), output)
+    if pandas is None and getattr(source, "location", "") == "file":
+        return ({"file": example.line, **prediction} for example, prediction in pairs)
     if pandas is None:
         return (prediction for _, prediction in pairs)
     rows = PredictionRows(source, pairs)

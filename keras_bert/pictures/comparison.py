@@ -7,13 +7,15 @@ from typing import Any
 from keras_bert.pictures import COLOURS, GREY, INK, LIGHT, hide_box, save_picture
 
 _OLD, _NEW = COLOURS[5], COLOURS[0]
+_LOSSES = ("cross_entropy", "mse")
 _MOST_LABELS = 30  # those of which the difference is largest
 
 
 def draw_comparison(compared: dict[str, Any], output: str | PathLike[str]) -> Path:
     """Draws what `compare` returned: the differences of the metrics, and F1 by label.
 
-    Only metrics with an interval are drawn; a line is the 95 % interval of a difference.
+    Only metrics with an interval are drawn, without losses, which have no common scale; a line is
+    the 95 % interval of a difference.
 
     Args:
         compared: the result of `keras_bert.compare`.
@@ -24,7 +26,8 @@ def draw_comparison(compared: dict[str, Any], output: str | PathLike[str]) -> Pa
     Raises:
         InputError: see `keras_bert.pictures.save_picture`.
     """
-    metrics = {name: m for name, m in compared["metrics"].items() if "low" in m}
+    metrics = compared["metrics"].items()
+    metrics = {name: m for name, m in metrics if "low" in m and name not in _LOSSES}
     labels = compared.get("labels", {})
     largest = sorted(labels, key=lambda label: -abs(labels[label]["difference"]))[:_MOST_LABELS]
     labels = {label: labels[label] for label in labels if label in largest}

@@ -146,6 +146,7 @@ def test_a_folder_of_letters_is_predicted_file_by_file(task, tmp_path):
     rows = pd.read_csv(output)
     assert rows["file"].tolist() == ["a.txt", "b.txt"] and rows["text"][0] == "letter\na"
     assert {"label", "score"} <= {*rows}
+    assert [p["file"] for p in kb.predict(task, folder, report=print)] == ["a.txt", "b.txt"]
 
 
 def test_the_names_of_columns_are_written_as_they_were(task, tmp_path):
