@@ -1,7 +1,11 @@
 """What keeps memory and Python's garbage collector small while TensorFlow's graphs pile up."""
 
+import ctypes
 import gc
 import sys
+
+# glibc keeps what was freed in its heaps; other systems' C libraries lack this function.
+_return_to_system = getattr(ctypes.CDLL(None), "malloc_trim", lambda bytes_to_keep: None)
 
 
 def keep_from_collector():
@@ -11,6 +15,7 @@ def keep_from_collector():
     """
     _forget_gradients()
     gc.collect()
+    _return_to_system(0)
     gc.freeze()
 
 
