@@ -90,7 +90,7 @@ def compare(models=None, data=None, *, report=None, **settings) -> dict[str, Any
 
 
 class Side(NamedTuple):
-    """What one of the models makes of the examples."""
+    """One of the models with the examples and its predictions for them."""
 
     task: Any
     source: Any
@@ -141,7 +141,7 @@ def _keys(examples):
 
 
 def comparison(sides, *, samples, seed):
-    """What `compare` returns, but for `changed`, of two `Side`s with the same examples."""
+    """Returns the result of `compare`, without `changed`, of two `Side`s of the same examples."""
     official = [side.task.official_metrics(side.predictions, side.examples) for side in sides]
     summed = [side.task.summed_metrics(side.predictions, side.examples) for side in sides]
     labels = [label for label in summed[1].labels if label in summed[0].labels]

@@ -25,7 +25,7 @@ _EXAMPLE_PARTS = ("text", "question", "context", "choices")
 
 
 def about_export(task):
-    """What the file `ABOUT_EXPORT` of an exported task has, as JSON."""
+    """The content of the file `ABOUT_EXPORT` of an exported task, JSON."""
     about = {
         "task": task.TASK_TYPE,
         "metric": task.METRIC,
@@ -86,7 +86,7 @@ class ExportedTask:
 
 
 class ExportedInference:
-    """As `Inference`, for an `ExportedTask`; it counts no tokens."""
+    """The `Inference` of an `ExportedTask`; it counts no tokens."""
 
     tokens = unknown = 0
 

@@ -146,7 +146,7 @@ class ExampleSource:
         return self._records.location
 
     def label(self, line):
-        """What a location is called: of a DataFrame the label of its index."""
+        """The name of a location: of a DataFrame the label of its index."""
         return self._records.label(line)
 
     def error(self, line, message):
@@ -310,7 +310,7 @@ def first_location(examples):
 
 
 def location_of(example):
-    """Where an example is in its source: "line 4", or in words."""
+    """The place of an example in its source: "line 4", or in words."""
     source = example.source
     is_number = isinstance(example.line, int)
     return f"{source.location} {source.label(example.line)}" if is_number else example.line

@@ -111,7 +111,7 @@ class Located:
     """What has a `name`, and places of which each is a `location`: a "line", "row" or "item"."""
 
     def label(self, line):
-        """What a location is called in messages."""
+        """The name of a location in messages."""
         return line
 
     def error(self, line, message):

@@ -30,7 +30,10 @@ class SummedMetrics:
     labels: Sequence[str] = ()
 
     def of_samples(self, counts):
-        """How often each example is in a sample, (R, N) -> ({metric: (R,)}, F1 (R, L) by label)."""
+        """Returns ({metric: (R,)}, F1 (R, L) by label) of R samples.
+
+        `counts` (R, N) is how often each example is in a sample.
+        """
         sums = {name: counts @ part for name, part in self.parts.items()}
         by_label = np.zeros((len(counts), 0))
         if self.labels:
@@ -44,7 +47,7 @@ class SummedMetrics:
 
 
 def label_counts(triples: Iterable[tuple[Iterable, Iterable, Iterable]], labels: Sequence):
-    """How often each label is correct, predicted and expected in each example: (N, 3 L), sparse.
+    """Counts correct, predicted and expected labels in each example: (N, 3 L), sparse.
 
     `triples` are for each example the correct, the predicted and the expected labels; labels that
     are not among `labels` are left out.

@@ -409,12 +409,12 @@ class Task(StoredModel):
         return right_alone(self.is_right(predictions, examples))
 
     def is_right(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[bool] | None:
-        """Whether each prediction is one of `errors`; None if they are numbers, never right."""
+        """Whether each prediction is none of `errors`; None if they are numbers, never right."""
         pairs = zip(predictions, examples, strict=True)
         return [not self.errors([prediction], [example]) for prediction, example in pairs]
 
     def answer_of(self, prediction: dict[str, Any]) -> Any:
-        """What a prediction says, without how probable it is, as JSON can hold it."""
+        """The content of a prediction without its probabilities, as JSON can hold it."""
         return prediction[self.ANSWER]
 
     def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
