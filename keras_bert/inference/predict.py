@@ -81,7 +81,7 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
     report_source(source, report)
     inference = open_inference(task, settings)
     if hasattr(source, "row_of") and (pandas is not None or output is not None):
-        source.keeps_rows = True
+        source.keep_rows()
     pairs = _rounded_predictions(inference, source, report)
     if output is not None and getattr(settings, "glue", None) is not None:
         return write_submission(settings.glue, (prediction for _, prediction in pairs), output)

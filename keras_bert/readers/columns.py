@@ -45,7 +45,7 @@ _PAIRS = (
 _LABELS = (
     ("label",),
     ("class", "category", "target", "quality", "sentiment", "labels", "sense", "intent", "topic")
-    + ("emotion", "stance", "class_label"),
+    + ("emotion", "stance", "class_label", "accept"),  # the last one is Prodigy's
 )
 _PAIR_LABELS = ("gold_label",), ("is_duplicate", "entailment")
 _SCORES = (

@@ -242,7 +242,7 @@ class TaggedSource(ExampleSource):
         return self._each(conll_sentences(file.lines(), self, columns), self._of_words)
 
     def _set_columns(self, word, tag, names, *, empty=frozenset([""])):
-        """Where words and tags are in the cells of a row, and what they are called."""
+        """Sets the numbers of the cells of words and tags in a row, and the names of both."""
         self._word, self._tag, self._names, self._empty = word, tag, names, empty
         self.labelled = tag is not None
 

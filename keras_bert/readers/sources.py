@@ -1,4 +1,4 @@
-"""Where labelled examples come from: files and their lines, tables and sequences in memory."""
+"""Sources of labelled examples: files and their lines, tables and sequences in memory."""
 
 import glob
 import numbers
@@ -108,7 +108,7 @@ def files_of(data):
 
 
 class Located:
-    """What has a `name`, and places of which each is a `location`: a "line", "row" or "item"."""
+    """A source with a `name`, whose places are each a `location`: a "line", "row" or "item"."""
 
     def label(self, line):
         """The name of a location in messages."""
@@ -159,7 +159,7 @@ class TextFile(Located):
         return lines
 
     def lines(self, *, keep=False):
-        """As `raw_lines`, of (line number from 1, line without its end)."""
+        """Yields as `raw_lines` (line number from 1, line without its end)."""
         return enumerate(map(_without_end, self.raw_lines(keep=keep)), start=1)
 
     def has(self, character):
@@ -290,7 +290,7 @@ def is_numbered(data):
 
 
 def _frame_names(data):
-    """As `unique_names`, of a DataFrame: as a file without a header has them if it has numbers."""
+    """The `unique_names` of a DataFrame: those of a file without a header if it has numbers."""
     are_numbers = is_numbered(data)
     return unique_names([str(name + 1 if are_numbers else name) for name in data.columns])
 

@@ -129,7 +129,7 @@ class QuestionSource(ExampleSource):
             yield f"{location} {number}", record
 
     def _of_squad(self, whole):
-        """As `_located`, with the context of the paragraph in each record."""
+        """Yields as `_located`, with the context of the paragraph in each record."""
         for article, paragraphs in self._parts(whole, "data", "the file"):
             for paragraph, about in self._parts(paragraphs, "paragraphs", f"article {article}"):
                 place = f"article {article}, paragraph {paragraph}"

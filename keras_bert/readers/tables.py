@@ -11,12 +11,13 @@ import glob
 import os
 import re
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import NotJson
 from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.annotation_tools import STATUS, rows_of_tools
 from keras_bert.readers.labels import DATE, is_number
 from keras_bert.readers.sources import (
     CONLL,
@@ -147,7 +148,7 @@ def open_table(
 
 
 def open_objects(data, *, item, as_record, comment=None):
-    """As `open_table`, for dictionaries that only JSON can hold; of any other text the `TextFile`.
+    """Opens as `open_table` dictionaries that only JSON can hold; of other text the `TextFile`.
 
     Its attribute `first` is the first line that is neither empty nor begins with `comment`.
     """
@@ -164,12 +165,16 @@ def open_objects(data, *, item, as_record, comment=None):
 
 def json_table(file):
     """The `Table` of a `TextFile` of JSON Lines, or of a JSON array."""
-    first = next(json_objects(file, keep=True), None)
+    rows = lambda *, keep=False: rows_of_tools(json_objects(file, keep=keep))  # noqa: E731
+    first = next(rows(keep=True), None)
     if first is None:
         raise InputError(f"{file.name} is an empty JSON array. Expected objects in it.")
     format = "a JSON array" if file.location == "item" else "JSON Lines"
     about = {"calls_columns": "keys", "location": file.location, "file": file}
-    return Table(file.name, JSON, format, partial(json_objects, file), [*first[1]], **about)
+    table = Table(file.name, JSON, format, rows, [*first[1]], **about)
+    if STATUS in table.names:  # of Label Studio, whose annotations have columns of their own
+        table.names = table.all_names()
+    return table
 
 
 def is_json_object(line):
@@ -457,7 +462,10 @@ def _in_memory(data, *, item, as_record):
         return Table(f"the {format}", "given", format, items, **about)
     if not names and not rows:
         raise InputError("The given table has no columns. Expected one with a text in each row.")
-    format, rows = f"{counted(len(rows), 'row')} in memory", [*enumerate(rows, start=1)]
+    format = f"{counted(len(rows), 'row')} in memory"
+    rows = [*rows_of_tools(enumerate(rows, start=1))]
+    if any(STATUS in row for _, row in rows):
+        names = [*dict.fromkeys(chain.from_iterable(row for _, row in rows))]
     about = {"repeated": repeated, "class_labels": class_names(data)}
     about |= {"declared": declared_labels(data), "has_names": not is_numbered(data)}
     about["index"] = list(data.index) if hasattr(data, "itertuples") else None

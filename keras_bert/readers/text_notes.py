@@ -54,7 +54,7 @@ def text_warnings(examples):
 
 
 def _look_of(label):
-    """What labels have in common that look the same but for case and spaces."""
+    """A text that labels share if they look the same but for case and spaces."""
     return unicodedata.normalize("NFC", "".join(label.split()).casefold())
 
 

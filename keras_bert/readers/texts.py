@@ -40,8 +40,6 @@ PAIR = ("text_a", "text_b")
 _GOLD, _NO_GOLD = "gold_label", "-"
 # Kinds of sources with columns.
 _TABLES = (CSV, TSV, JSON, FASTTEXT, FOLDER, "arrow", "tfds", "table")
-_FEW = 3  # labels, each of which may have a single example
-_IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
 _THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
 _LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
 _NEEDS_NAMES = Naming(
@@ -196,8 +194,22 @@ class TextSource(ExampleSource):
             return self._rows[example.line]
         return None if self._are_items else example.row
 
+    def keep_rows(self):
+        """Lets examples keep their rows, for `row_of`.
+
+        JSON of a pipe is read to its end, since any object may have a key of its own.
+        """
+        self.keeps_rows = True
+        if self.kind == JSON and self._records.is_stream:
+            self._examples = [*self._examples]
+
     def column_names(self):
-        """The names of the table's columns, of JSON the keys of all objects."""
+        """The names of the table's columns; of JSON the keys of all objects, of a pipe those read.
+
+        Those of a pipe need `keep_rows`.
+        """
+        if self.kind == JSON and self._records.is_stream:
+            return [*dict.fromkeys(chain.from_iterable(e.row for e in self._examples))]
         return self._records.all_names()
 
     def written_name(self, name):

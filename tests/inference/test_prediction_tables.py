@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import threading
 
 import pandas as pd
 import pytest
@@ -87,6 +89,24 @@ def test_an_output_of_another_type_is_an_error(task, tmp_path):
     with pytest.raises(InputError, match='Parquet cannot hold this table: the column "more" has'):
         kb.predict(task, mixed, output=tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+@pytest.mark.parametrize("name", ["pipe.jsonl", "-"])
+def test_a_pipe_of_json_is_predicted_whole(task, tmp_path, monkeypatch, name, is_array):
+    """The names of its keys, which are of all objects, take no row from the predictions."""
+    rows = [{"message": f"a b {n}", **{f"more{n}": n for _ in range(n > 2)}} for n in range(5)]
+    text = json.dumps(rows) if is_array else "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "file.jsonl").write_text(text)
+    if name == "-":
+        monkeypatch.setattr("sys.stdin", (tmp_path / "file.jsonl").open())
+    else:
+        name = tmp_path / name
+        os.mkfifo(name)
+        threading.Thread(target=name.write_text, args=(text,), daemon=True).start()
+    for data, output in ((name, "of_pipe.csv"), (tmp_path / "file.jsonl", "of_file.csv")):
+        assert kb.predict(task, data, output=tmp_path / output, report=print) == len(rows)
+    assert (tmp_path / "of_pipe.csv").read_text() == (tmp_path / "of_file.csv").read_text()
 
 
 def test_a_tagger_writes_lists_as_json(tmp_path):
