@@ -1,5 +1,6 @@
 """The embeddings of a file of texts as a Parquet file."""
 
+import json
 import os
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,14 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
-from keras_bert.inference.table_files import ParquetOutput, is_parquet_of, mark_of, marked
+from keras_bert.inference.table_files import (
+    ParquetOutput,
+    as_json,
+    is_parquet_of,
+    mark_of,
+    marked,
+    names_beside,
+)
 from keras_bert.inference.vector_settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.readers.sources import TextFile, is_file
 from keras_bert.text.vocabulary import note_on_unknown
@@ -68,11 +76,12 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
         "width": embedder.width,
         "made_of": made_of,
     }
+    columns = TextColumns(texts)
     counts = {"texts": 0, "tokens": 0, "width": embedder.width}
     total = _count_lines(settings.data) if progress and texts.location == "line" else None
     with (
         files.new_file(output) as temporary,
-        ParquetFile(temporary, width=embedder.width, settings=about) as file,
+        ParquetFile(temporary, width=embedder.width, settings=about, columns=columns) as file,
         ProgressBar(
             "Embedding", unit="lines", total=total, line_seconds=10, enabled=progress
         ) as bar,
@@ -81,7 +90,7 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
             file.write(embedding)
             counts["texts"] += 1
             counts["tokens"] += len(embedding.starts)
-            bar.update(embedding.line)
+            bar.update(embedding.line if total else counts["texts"])
     note = note_on_unknown(embedder.unknown, embedder.tokens)
     if note and report is not None:
         report(f"Note: {note}")
@@ -97,6 +106,7 @@ def _made_of(settings):
     recorded = settings.recorded()
     recorded["model"] = fingerprint_of_folder(Path(find_model_folder(settings.model)))
     recorded["data"] = files.hash_of_file(settings.data).hexdigest()
+    recorded["columns"] = "kept"  # which earlier versions did not
     return files.hash_of_json(recorded)
 
 
@@ -133,12 +143,55 @@ def _count_lines(path):
     return sum(1 for _ in TextFile(path).raw_lines())
 
 
+class TextColumns:
+    """The columns of a table of texts, in the types that Parquet holds them in.
+
+    A column that is called as one of an embedding is renamed `input_NAME`, and the text's own one
+    that is called `text` is that. Numbers, dates and the like keep their types; values of several
+    types, or of a type that Parquet lacks, are text, and what is no text is JSON.
+
+    Args:
+        source: the `TextSource`, whose table is read once for the types if it can be read again.
+    """
+
+    def __init__(self, source):
+        columns = source.columns_for_output()
+        own = [name for name in ("text",) if (source.schema or {}).get("text") == [name]]
+        self._names = names_beside(source, columns, _COLUMNS, own)
+        self._types = {name: columns[name] for name in self._names.values()}
+
+    @property
+    def fields(self):
+        """Pairs of a name and its Arrow type."""
+        return [(new, self._types[name]) for new, name in self._names.items()]
+
+    def arrays(self, rows):
+        """The Arrow array of each column, for rows of the table."""
+        for name, kind in self._types.items():
+            values = [row.get(name) for row in rows]
+            if pyarrow.types.is_string(kind):
+                values = [_as_text(value) for value in values]
+            yield pyarrow.array(values, kind)
+
+
+def _as_text(value):
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(as_json(value), ensure_ascii=False)
+    return _as_utf8(text)
+
+
+# Those of an embedding.
+_COLUMNS = ("line", "text", "tokens", "starts", "ends", "vectors", "cls", "mean")
+
+
 class ParquetFile(ParquetOutput):
     """Writes `TextEmbedding`s to a Parquet file, in memory that does not grow with their number.
 
-    Columns: `line` int64, `text` string, `tokens` list of strings, `starts` and `ends` lists of
-    int32, `vectors` a list of D float32 each, `cls` and `mean` D float32. The file's metadata has
-    the settings as JSON under `keras_bert`.
+    Columns: those of the table, if there is one (see `TextColumns`); `line` int64, the number of
+    the text if it has no line; `text` string, `tokens` list of strings, `starts` and `ends` lists
+    of int32, `vectors` a list of D float32 each, `cls` and `mean` D float32. The file's metadata
+    has the settings as JSON under `keras_bert`.
 
     The file is complete at the end of a `with`, unless its body failed.
 
@@ -146,13 +199,15 @@ class ParquetFile(ParquetOutput):
         path: the file, replaced if it exists.
         width: D, the size of a vector.
         settings: a dictionary that describes how the vectors were made.
+        columns: the `TextColumns`, or None.
     """
 
-    def __init__(self, path, *, width, settings):
-        self._width = width
+    def __init__(self, path, *, width, settings, columns=None):
+        self._width, self._columns, self._count = width, columns, 0
         vector = pyarrow.list_(pyarrow.float32(), width)
         schema = pyarrow.schema(
             [
+                *(columns.fields if columns is not None else []),
                 ("line", pyarrow.int64()),
                 ("text", pyarrow.string()),
                 ("tokens", pyarrow.list_(pyarrow.string())),
@@ -194,8 +249,17 @@ class ParquetFile(ParquetOutput):
             numbers = np.concatenate([getattr(text, name) for text in waiting]).reshape(-1)
             return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(numbers), self._width)
 
+        lines = [
+            text.line if isinstance(text.line, int) else self._count + number
+            for number, text in enumerate(waiting, start=1)
+        ]
+        self._count += len(waiting)
+        of_table = (
+            self._columns.arrays([text.row or {} for text in waiting]) if self._columns else []
+        )
         columns = [
-            pyarrow.array([text.line for text in waiting], pyarrow.int64()),
+            *of_table,
+            pyarrow.array(lines, pyarrow.int64()),
             pyarrow.array([_as_utf8(text.text) for text in waiting], pyarrow.string()),
             lists(pyarrow.array(tokens, pyarrow.string())),
             offsets("starts"),

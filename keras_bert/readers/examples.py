@@ -139,6 +139,10 @@ class ExampleSource:
         """The unit that the `line` of an example counts: "line", "row", "item" or "record"."""
         return self._records.location
 
+    def label(self, line):
+        """The name of a location: of a DataFrame the label of its index."""
+        return self._records.label(line)
+
     def error(self, line, message):
         """The InputError that names a location in the source."""
         return self._records.error(line, message)
@@ -270,7 +274,7 @@ def report_notes(source, report):
 
 def located(where, source):
     """The rows of a source: `line 4`, `lines 4, 7 and 9`, `lines 4, 7, 9, 12, 15 and 80 more`."""
-    *first, last = map(str, islice(where, _MOST_LINES))
+    *first, last = (str(source.label(line)) for line in islice(where, _MOST_LINES))
     more = len(where) - _MOST_LINES
     if more > 0:
         first, last = [*first, last], f"{more:,} more"
@@ -282,8 +286,15 @@ def located(where, source):
 def first_location(examples):
     """The source and location of the first of some examples, and whether there are more."""
     first = examples[0]
-    where = f"line {first.line}" if isinstance(first.line, int) else first.line
-    return f"{first.source.name}, {where}" + (" and later" if len(examples) > 1 else "")
+    later = " and later" if len(examples) > 1 else ""
+    return f"{first.source.name}, {location_of(first)}{later}"
+
+
+def location_of(example):
+    """The place of an example in its source: "line 4", or in words."""
+    source = example.source
+    is_number = isinstance(example.line, int)
+    return f"{source.location} {source.label(example.line)}" if is_number else example.line
 
 
 def fold_numbers(examples, count):
@@ -396,8 +407,8 @@ def line_on_held_back(train, dev):
     return (
         f"No dev data are given: {counted(len(dev), 'example')} of the {count:,}, "
         f"{'a tenth' if is_tenth else percent(len(dev) / count)}, are held back as dev "
-        f"examples{labels if by_label else ''}. A repeated text is either in training or in dev, "
-        "not in both, and so are the examples of one document."
+        f"examples{labels if by_label else ''}. A repeated text, and the examples of one document, "
+        "are either in training or in dev, not in both."
     )
 
 

@@ -212,6 +212,17 @@ class TextSource(ExampleSource):
             return [*dict.fromkeys(chain.from_iterable(e.row for e in self._examples))]
         return self._records.all_names()
 
+    def written_name(self, name):
+        """The name of a column as the header of the file has it."""
+        return self._records.written.get(name, name)
+
+    def columns_for_output(self):
+        """{name of a column of the table: its Arrow type}; {} without a table.
+
+        The rows are read once for it, except those of a pipe, whose columns are text.
+        """
+        return {} if self._are_items else self._records.arrow_types()
+
     def arrow_columns(self, rows):
         """{name: an array of Arrow} of a table of Arrow, for the rows with these numbers from 1."""
         return {} if self._records.stored is None else self._records.stored.columns(rows)
@@ -337,8 +348,8 @@ class TextSource(ExampleSource):
             parts = (record.get(name) for name in names)
             parts = [part for part in parts if not is_missing(part, na=self._na)]
             text = " ".join(self._as_text(line, part, names) for part in parts)
-        # Items of a sequence, and plain lines, are texts, whatever is in them.
-        is_kept = self._are_items and record[names[0]] is not None
+        # To predict, items of a sequence, and plain lines, are texts, whatever is in them.
+        is_kept = self._are_items and record[names[0]] is not None and not self._need_labels
         if not is_kept and is_missing(text, na=self._na):
             self._count_na("text", record.get(names[0]))
             raise Missing("a text", place=self._described(names))

@@ -30,7 +30,7 @@ from keras_bert.tasks.findings import counts_by_label
 from keras_bert.tasks.losses import check_can_average, means_over, replica_count
 from keras_bert.text.vocabulary import note_on_unknown
 from keras_bert.training.devices import Devices
-from keras_bert.training.earlier_task import line_on_new_head
+from keras_bert.training.earlier_task import line_on_labels, line_on_new_head
 from keras_bert.training.finetuning_task import StartingPoint, TaskRecipe, draw
 from keras_bert.training.optimizer import layers_to_train
 from keras_bert.training.parts.early_stopping import PREDICTED_LABELS
@@ -105,7 +105,12 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
     if earlier is not None:
         inferred_arguments = _in_order_of(earlier, inferred_arguments)
         arguments = {**settings.arguments, **options}
-        if not earlier.has_labels(of_task.labels_with(inferred_arguments, **arguments)):
+        labels = of_task.labels_with(inferred_arguments, **arguments)
+        if not earlier.has_labels(labels) and earlier.shares_labels(labels):
+            report(line_on_labels(earlier.labels, labels))
+            of_labels = earlier.options_with(labels)
+            options = {name: value for name, value in options.items() if name not in of_labels}
+        elif not earlier.has_labels(labels):
             why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
     if why_new is not None:
         report(line_on_new_head(why_new, earlier, options_of_reading))

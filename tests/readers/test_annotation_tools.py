@@ -154,7 +154,7 @@ def test_a_folder_for_each_class(tmp_path):
         ("neg/two.txt", "text two\nof neg", "neg"),
         ("pos/one.txt", "text one\nof pos", "pos"),
     ]
-    with raises_input_error("is a folder. Give the path of a text file"):
+    with raises_input_error("neg has one text per file. Expected labelled text"):
         TextSource(tmp_path / "neg")
 
 
