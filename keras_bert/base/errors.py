@@ -3,7 +3,13 @@
 import contextlib
 import re
 import string
+import sys
+import warnings
+from pathlib import Path
 from typing import Self
+
+_LIBRARY = str(Path(__file__).parent.parent)
+_KERAS = str(Path("keras", "src"))
 
 
 class Naming:
@@ -89,6 +95,18 @@ class InputWarning(UserWarning):
 
     The command line prints each once, to standard error.
     """
+
+
+def warn_user(message):
+    """An `InputWarning` at the user's own line: the first caller outside this library and Keras."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and _is_of_library(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, InputWarning, stacklevel=level)
+
+
+def _is_of_library(path):
+    return path.startswith(_LIBRARY) or _KERAS in path
 
 
 def reason_of(error):

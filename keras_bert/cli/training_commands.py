@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import textwrap
+import typing
 from pathlib import Path
 
 from keras_bert.base.errors import InputError, damaged
@@ -18,8 +19,9 @@ from keras_bert.base.settings import (
     checkpoint_setting,
     model_setting,
     required,
+    value_type,
 )
-from keras_bert.cli.command import after_pretraining, command, console, report
+from keras_bert.cli.command import after_pretraining, as_run_here, command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import task_type_named
@@ -69,6 +71,7 @@ def quickstart(settings, arguments):
 
     def report(line):
         is_command = line.lstrip().startswith("$ ")
+        line = as_run_here(line) if is_command else line
         terminal.print(line, style="dim" if is_command else None, soft_wrap=True)
 
     results = quickstart(**settings, report=report)
@@ -148,7 +151,10 @@ def _print_pretraining(metrics, settings):
         if accuracies:
             print(f"accuracy at the end: {', '.join(accuracies)}")
     if "health" in metrics:  # not in the results of an earlier version
-        print(metrics["health"]["sentence"])
+        verdict, findings = metrics["health"]["sentence"], metrics["health"].get("findings")
+        if findings:  # not in the results of an earlier version
+            verdict = "\n  ".join([f"{verdict.partition(': ')[0]}:", *findings])
+        print(verdict)
     draw(settings["output"])
     _print_tensorboard(f"{settings['output']}/logs")
     return after_pretraining(f"{settings['output']}/model", metrics["eval"] or metrics["train"])
@@ -201,7 +207,10 @@ def _print_finetuning(metrics, settings):
     output, dev = settings["output"], metrics["dev"]
     if "training_sizes" in metrics:
         console().print(_sizes_table(metrics))
-        print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
+        print(
+            f"The model of {metrics['kept']['run']}, the best on the dev data of the runs from "
+            "--model, is kept:"
+        )
     elif "runs" in metrics:
         folds = settings.get("folds")
         runs = counted(folds, "fold") if folds else counted(len(metrics["runs"]), "seed")
@@ -288,8 +297,8 @@ def _print_sweep(metrics, settings):
 def _layers_table(metrics):
     """The scores of a sweep by the layers that the head reads."""
     scores = metrics["by_layers"]
-    rows = [(layers, _scores(score), "") for layers, score in scores.items()]
-    header = [("layers", "left"), (f"dev {metrics['best_metric']}", "right"), ("", "left")]
+    rows = [(layers, _scores(score)) for layers, score in scores.items()]
+    header = [("layers", "left"), (f"dev {metrics['best_metric']}", "right")]
     return _table(f"by layers{_seeds(next(iter(scores.values())))}", header, [rows])
 
 
@@ -297,10 +306,10 @@ def _sizes_table(metrics):
     """The scores of the model, and of the baseline, by the number of training examples."""
     sizes = metrics["training_sizes"]
     rows = [
-        (f"{of_size[0]['train_examples']:,}", *map(_scores, of_size), "")
+        (f"{of_size[0]['train_examples']:,}", *map(_scores, of_size))
         for of_size in zip(*sizes.values(), strict=True)
     ]
-    header = [(name, "right") for name in ("training examples", *sizes)] + [("", "left")]
+    header = [(name, "right") for name in ("training examples", *sizes)]
     title = f"dev {metrics['best_metric']}{_seeds(sizes['model'][0])}"
     return _table(title, header, [rows])
 
@@ -433,14 +442,15 @@ def init(settings, arguments):
             continue
         description, default = about(field), field.default
         has_default = default not in (None, dataclasses.MISSING)
-        value = json.dumps(default) if has_default else json.dumps(description.unit or "…")
+        value = json.dumps(default if has_default else example_value(field))
         more = "" if default is None and description.default_help is None else " (required)"
         more = f" (default: {description.default_help})" if description.default_help else more
         choices = (
             f" One of: {', '.join(map(str, description.choices))}." if description.choices else ""
         )
         text = f"{description.help}{'' if has_default else more}.{choices}"
-        lines += ["", *textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ")]
+        indents = {"initial_indent": "# ", "subsequent_indent": "# "}
+        lines += ["", *textwrap.wrap(text, 98, break_on_hyphens=False, **indents)]
         lines.append(f"# {field.name} = {value}")
     write_text(path, "\n".join([*lines, ""]))
     print(f"Wrote {path}.")
@@ -448,6 +458,21 @@ def init(settings, arguments):
         f"keras-bert finetune --settings {shlex.quote(str(path))} --model FOLDER --train FILE "
         "--dev FILE --output DIR"
     )
+
+
+def example_value(field):
+    """A valid value of a setting without a default, for a settings file."""
+    description, (kind, _) = about(field), value_type(field)
+    if description.choices:
+        return description.choices[0]
+    if kind is bool:
+        return True
+    if kind is int:
+        return int(max(1, description.at_least or 1))
+    if kind is float:
+        return 0.5
+    text = description.unit or field.name.upper()
+    return [text] if typing.get_origin(kind) is list else text
 
 
 def _is_settings_file(path):
@@ -498,4 +523,4 @@ def draw(output):
 
 
 def _print_tensorboard(logs):
-    print(f"TensorBoard: tensorboard --logdir {shlex.quote(logs)}")
+    print(as_run_here(f"TensorBoard: tensorboard --logdir {shlex.quote(logs)}"))

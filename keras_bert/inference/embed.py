@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import keras
 import numpy as np
@@ -32,7 +33,8 @@ class TextEmbedding:
     """The vectors of one text (T its words or subword tokens, D the size of a vector).
 
     Attributes:
-        line: the line of the text in its file, or its position in a sequence, from 1.
+        line: the line of the text in its file, or its position in a sequence, from 1; the name of
+            the file if each has one text.
         text: the text.
         starts, ends: int32 (T,), the characters of each token: `text[start:end]`.
         vectors: float32 (T, D), the vector of each token.
@@ -40,9 +42,10 @@ class TextEmbedding:
         mean: float32 (D,), the mean over all subword tokens including [CLS] and [SEP], as in
             sentence-transformers.
         embedding: of a `TextEmbedder` the vector of the text, which `encode` gives; else None.
+        row: the columns of the text's table, a dictionary; None without a table.
     """
 
-    line: int
+    line: int | str
     text: str
     starts: np.ndarray
     ends: np.ndarray
@@ -50,6 +53,7 @@ class TextEmbedding:
     cls: np.ndarray
     mean: np.ndarray
     embedding: np.ndarray | None = None
+    row: dict[str, Any] | None = None
 
     @property
     def tokens(self) -> list[str]:
@@ -145,6 +149,7 @@ class Embedder:
                     cls=cls[number],
                     mean=mean[number],
                     embedding=None if of_texts is None else of_texts[number],
+                    row=examples.row_of(example) if hasattr(examples, "row_of") else None,
                     **self._pool(
                         vectors[inside], starts[inside], ends[inside], word_starts[inside]
                     ),
@@ -390,6 +395,7 @@ def open_model(model):
 def open_texts(data, settings, *, report=None):
     """The examples of a file, read as `settings` say, or of a sequence of texts."""
     examples = TextSource(data, need_labels=False, **settings.part(TextFileSettings))
+    examples.keeps_rows = True
     report_source(examples, report)
     examples.at_end = partial(report_notes, examples, report)
     return examples

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, warn_user
+from keras_bert.base.formatting import listed
 from keras_bert.base.settings import reader_settings, takes, takes_of_model
 from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
-    Inference,
     as_task,
     check_finite,
+    open_inference,
     open_task,
     rounded,
     with_positional,
@@ -27,6 +28,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import settings_class
+from keras_bert.tasks.findings import counts_by_label
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset
 from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
@@ -39,8 +41,9 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     """Returns the official metrics of the task as a dictionary (see its `official_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
-    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. With `glue`
-    it has `glue`, GLUE's own metrics of the task under GLUE's names.
+    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. If `data`
+    is a DataFrame, they have `row`, the label of its index, in place of `line`. With `glue` it has
+    `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
         **settings: the fields of `EvaluateSettings`, and those of the model's task.
@@ -62,15 +65,42 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_records(report=report, **settings)
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)
-    columns = settings.part(reader_settings(task.SETTINGS))
+    source, examples, predictions = predicted_examples(task, settings, report)
+    metrics = task.official_metrics(predictions, examples)
+    if note := _note_on_absent_labels(metrics, source.name):
+        report(f"Note: {note}") if report is not None else warn_user(note)
+    if getattr(settings, "glue", None) is not None:
+        metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
+    if settings.show_errors:
+        worst = task.errors(predictions, examples)[: settings.show_errors]
+        metrics["errors"] = list(map(rounded, worst))
+        if hasattr(settings.data, "itertuples"):
+            metrics["errors"] = [_with_row(error, source) for error in metrics["errors"]]
+    return metrics
+
+
+def _with_row(error, source):
+    """An error with the `row` of a DataFrame, the label of its index, in place of the `line`."""
+    return {"row": source.label(error.pop("line")), **error}
+
+
+def predicted_examples(task, settings, report):
+    """-> (the source of the labelled examples of a call, the examples, their predictions).
+
+    Args:
+        task: a `Task` or an `ExportedTask`.
+        settings: of `evaluate` or `compare`.
+        report: called with a line on how the file was read, and one per note; None warns.
+    """
     source = task.read(
         settings.data,
         inferred_arguments=task.inferred_arguments,
         schema=task.columns,
-        **columns,
+        **settings.part(reader_settings(task.SETTINGS)),
     )
+    source.keeps_rows = getattr(settings, "output", None) is not None and hasattr(source, "row_of")
     report_source(source, report)
-    inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
+    inference = open_inference(task, settings)
     examples, predictions = [], []
     for chunk, predicted in inference.of_examples(source):
         examples += chunk
@@ -85,13 +115,27 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
             report(f"Note: {note}")
     else:
         report_notes(source, report)
-    metrics = task.official_metrics(predictions, examples)
-    if getattr(settings, "glue", None) is not None:
-        metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
-    if settings.show_errors:
-        worst = task.errors(predictions, examples)[: settings.show_errors]
-        metrics["errors"] = list(map(rounded, worst))
-    return metrics
+    return source, examples, predictions
+
+
+def _note_on_absent_labels(metrics, name):
+    """A sentence on labels that are predicted and that no example has, or None.
+
+    They lower a macro F1, which another file of the same labels would not have.
+    """
+    labels, expected, predicted = counts_by_label(metrics)
+    absent = [
+        f'"{label}"'
+        for label, count, wrong in zip(labels, expected, predicted, strict=True)
+        if wrong and not count
+    ]
+    if "macro_f1" not in metrics or not absent:
+        return None
+    has_or_have, counts = ("has", "counts") if len(absent) == 1 else ("have", "count")
+    return (
+        f"{name}: {listed(absent)} {has_or_have} no example here, but {has_or_have} predictions, "
+        f"and {counts} as an F1 of 0 in macro_f1."
+    )
 
 
 def is_data_folder(data):
@@ -141,7 +185,7 @@ def evaluate_records(*, report=None, **settings):
             f"Note: the examples were made for the objective {folder.card.objective}; the model's "
             f"{' and '.join(left_out).replace('_', '-')} is not evaluated."
         )
-    task.compile_defaults("sgd")
+    task.compile_to_evaluate(again=True)
     dataset = evaluation_dataset(
         folder,
         vocabulary=task.tokenizer.vocabulary,

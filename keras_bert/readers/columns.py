@@ -22,7 +22,7 @@ from keras_bert.readers.labels import (
     score,
     several_labels,
 )
-from keras_bert.readers.sources import JSON, is_unnamed
+from keras_bert.readers.sources import FOLDER, JSON, is_unnamed
 from keras_bert.readers.table import Table
 
 LABEL = "label"
@@ -45,7 +45,7 @@ PAIRS_OF_NAMES = (
 _LABELS = (
     ("label",),
     ("class", "category", "target", "quality", "sentiment", "labels", "sense", "intent", "topic")
-    + ("emotion", "stance", "class_label"),
+    + ("emotion", "stance", "class_label", "accept"),  # the last one is Prodigy's
 )
 _PAIR_LABELS = ("gold_label",), ("is_duplicate", "entailment")
 SCORE_NAMES = (
@@ -183,7 +183,8 @@ class Columns:
     def unused(self):
         """The named columns of the table that are no part of an example."""
         used = {*self.label, *chain(*self.texts)}
-        names = self.table.names if self.table is not None else ()
+        has_names = self.table is not None and self.table.kind != FOLDER  # of files
+        names = self.table.names if has_names else ()
         return [name for name in names if name not in used and not self._is_unnamed(name)]
 
     def choose(self, table):

@@ -1,27 +1,20 @@
-"""What examples have in common, the sources that read them one by one, and how to divide them."""
+"""The base classes of examples and of the sources that read them, and the division of examples."""
 
 import hashlib
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from keras_bert.base.errors import InputError, InputWarning, Naming, argument
+from keras_bert.base.errors import InputError, Naming, argument, warn_user
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.readers import COUNT, ERROR, SKIP
+from keras_bert.readers.annotation_tools import is_accepted, verdict_column
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.sources import TextFile, is_text
 from keras_bert.readers.table import Table
 from keras_bert.readers.tables import open_objects
 
-# Columns of Prodigy and Argilla, the words in them, and those by which they are known.
-_VERDICTS = {
-    "answer": ({"accept", "reject", "ignore"}, {"accept", "reject"}),
-    "status": ({"submitted", "discarded", "pending", "draft"}, {"submitted", "discarded"}),
-}
-_ACCEPTED = ("accept", "submitted")
-_SAMPLED = 1000
 HELD_BACK = 10  # one example in so many
 _MOST_LINES = 5  # that a note lists
 
@@ -143,8 +136,12 @@ class ExampleSource:
 
     @property
     def location(self):
-        """What the `line` of an example counts: "line", "row", "item" or "record"."""
+        """The unit that the `line` of an example counts: "line", "row", "item" or "record"."""
         return self._records.location
+
+    def label(self, line):
+        """The name of a location: of a DataFrame the label of its index."""
+        return self._records.label(line)
 
     def error(self, line, message):
         """The InputError that names a location in the source."""
@@ -162,27 +159,14 @@ class ExampleSource:
     def _more_notes(self):
         return ()
 
-    def _verdict_column(self, rows):
-        """The column in which an annotation tool says whether a row is accepted, or None.
-
-        All of the first rows have words of the tool there, and it is no part of an example.
-        """
-        if not isinstance(rows, Table):
-            return None
-        used = {name for names in (self.schema or {}).values() for name in names}
-        for name, (words, known_by) in _VERDICTS.items():
-            if name in rows.names and name not in used:
-                values = {str(row.get(name)) for row in rows.sample(_SAMPLED)}
-                if values <= words and values & known_by:
-                    return name
-        return None
-
     def _each(self, rows, read):
         """Yields `read(line, row)` of the rows that lack nothing, and counts the others."""
-        verdict = self._verdict_column(rows) if self._need_labels else None
+        verdict = None
+        if self._need_labels and isinstance(rows, Table):
+            verdict = verdict_column(rows, used={*chain(*(self.schema or {}).values())})
         for line, row in rows:
             try:
-                if verdict is not None and row.get(verdict) not in _ACCEPTED:
+                if verdict is not None and not is_accepted(row.get(verdict)):
                     word = row.get(verdict) or "nothing"
                     raise Missing(f'an accepted "{verdict}"', why=f' ("{word}")')
                 example = read(line, row)
@@ -223,7 +207,7 @@ class ExampleSource:
         return key in self._records.names
 
     def value(self, line, record, key, part, *, more=""):
-        """What a dictionary has under a key; where it has nothing, Missing or an InputError."""
+        """The value of a dictionary under a key; raises Missing or InputError if there is none."""
         value = record.get(key)
         if value is not None and value != "":
             return value
@@ -244,7 +228,7 @@ class ExampleSource:
 
 @dataclass(slots=True)  # one that is frozen takes three times as long to make
 class Example:
-    """What examples have in common: where each is in its `source`, a number or in words."""
+    """The base class of examples: each has a location in its `source`, a number or in words."""
 
     line: int | str
     source: Any = field(default=None, kw_only=True, compare=False, repr=False)
@@ -252,7 +236,7 @@ class Example:
 
     @property
     def unit(self):
-        """What examples of training and held-out ones may not share, such as the text."""
+        """The part that training and held-out examples may not share, such as the text."""
         return self.source.name, self.line
 
     def error(self, message):
@@ -271,7 +255,7 @@ def report_source(source, report):
         if shown := source.shown():
             report(shown)
     elif report in (None, not_reported) and getattr(source, "is_left_over", False):
-        warnings.warn(source.description, InputWarning, stacklevel=3)
+        warn_user(source.description)
 
 
 def shown_parts(parts):
@@ -283,14 +267,14 @@ def report_notes(source, report):
     """Reports what was left out of a source; without a report, a warning for each note."""
     for note in source.notes():
         if report in (None, not_reported):
-            warnings.warn(note, InputWarning, stacklevel=3)
+            warn_user(note)
         else:
             report(f"Note: {note}")
 
 
 def located(where, source):
     """The rows of a source: `line 4`, `lines 4, 7 and 9`, `lines 4, 7, 9, 12, 15 and 80 more`."""
-    *first, last = map(str, islice(where, _MOST_LINES))
+    *first, last = (str(source.label(line)) for line in islice(where, _MOST_LINES))
     more = len(where) - _MOST_LINES
     if more > 0:
         first, last = [*first, last], f"{more:,} more"
@@ -302,8 +286,15 @@ def located(where, source):
 def first_location(examples):
     """The source and location of the first of some examples, and whether there are more."""
     first = examples[0]
-    where = f"line {first.line}" if isinstance(first.line, int) else first.line
-    return f"{first.source.name}, {where}" + (" and later" if len(examples) > 1 else "")
+    later = " and later" if len(examples) > 1 else ""
+    return f"{first.source.name}, {location_of(first)}{later}"
+
+
+def location_of(example):
+    """The place of an example in its source: "line 4", or in words."""
+    source = example.source
+    is_number = isinstance(example.line, int)
+    return f"{source.location} {source.label(example.line)}" if is_number else example.line
 
 
 def fold_numbers(examples, count):
@@ -372,15 +363,32 @@ def divided(examples, fold, count):
 def held_back(examples):
     """-> (the examples that are left, about a tenth that is held back), each in their order.
 
-    It is the first of ten folds. Where documents are so unequal that this has less than half or
-    more than twice a tenth of the examples, it is the fold that is nearest to a tenth.
+    It is the first of those of ten folds with the most labels. Documents may be so unequal that no
+    fold has between half and twice a tenth of the examples: then it is the one that is nearest.
+
+    Raises `InputError` if every label comes once.
     """
     folds = fold_numbers(examples, HELD_BACK)
     sizes, tenth = Counter(folds), len(examples) / HELD_BACK
-    fold = 0
-    if not tenth / 2 <= sizes[fold] <= 2 * tenth:
-        fold = min(range(HELD_BACK), key=lambda number: abs(sizes[number] - tenth))
-    return _parts(examples, folds, fold)
+    usual = [k for k in range(HELD_BACK) if tenth / 2 <= sizes[k] <= 2 * tenth]
+    labels = {k: set() for k in range(HELD_BACK)}
+    for example, number in zip(examples, folds, strict=True):
+        labels[number].update(_labels(example))
+    counts = Counter(label for of_fold in labels.values() for label in of_fold)
+    if usual:  # a label that no other fold has stays in training
+        fold = max(usual, key=lambda k: sum(1 if counts[x] > 1 else -9 for x in labels[k]))
+    else:
+        fold = min(range(HELD_BACK), key=lambda k: abs(sizes[k] - tenth))
+    train, dev = _parts(examples, folds, fold)
+    if not dev:
+        first = next(label for example in examples for label in _labels(example))
+        raise InputError.naming(
+            "{}: every label comes once, such as {!r}, so that no example can be held back as dev "
+            "data. Are these the labels? {label_column} names their column. Otherwise give {dev}.",
+            examples[0].source.name,
+            first,
+        )
+    return train, dev
 
 
 def _parts(examples, folds, fold):
@@ -399,6 +407,19 @@ def line_on_held_back(train, dev):
     return (
         f"No dev data are given: {counted(len(dev), 'example')} of the {count:,}, "
         f"{'a tenth' if is_tenth else percent(len(dev) / count)}, are held back as dev "
-        f"examples{labels if by_label else ''}. Texts that are repeated, and examples of one "
-        "document, are on one side."
+        f"examples{labels if by_label else ''}. A repeated text, and the examples of one document, "
+        "are either in training or in dev, not in both."
+    )
+
+
+def line_on_missing_labels(train, dev):
+    """A line for the user on labels that no dev example has, or None."""
+    counts = Counter(label for example in train for label in _labels(example))
+    missing = counts.keys() - {label for example in dev for label in _labels(example)}
+    if not missing:
+        return None
+    shown = listed(f'"{label}": {counts[label]:,}' for label in sorted(missing))
+    return (
+        f"No dev example has some of the labels ({shown} in training), so that the metrics on the "
+        "dev data say nothing about them."
     )

@@ -485,6 +485,13 @@ class TextEmbedder(Task):
             }
         return metrics
 
+    def summed_metrics(self, predictions, examples):
+        """Raises InputError: ranks are no sums over examples."""
+        raise InputError(
+            "Text embedders have no intervals: how texts are ranked does not follow from sums over "
+            "examples. Evaluate each model with `keras_bert.evaluate` (keras-bert evaluate)."
+        )
+
     def errors(self, predictions, examples):
         """Of rated pairs all, the one first whose similarity is farthest from its score's rank.
 
