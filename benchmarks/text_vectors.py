@@ -1,0 +1,152 @@
+"""Vectors of texts, beside sentence-transformers: sentences per second, one text, training pairs.
+
+    python benchmarks/text_vectors.py                      # 10,000 sentences, about half an hour
+    python benchmarks/text_vectors.py --sentences 1000 --rounds 2 --steps 10
+
+Both sides have the published folder of MiniLM, two threads, and sort by length. Sentences are runs
+of 19 words of the books in `../shared/data/books`. A training step has 64 pairs (a sentence and its
+neighbour) and in-batch negatives. Each side is a process of its own that is asked to work in turns
+with the other, so that other work on the machine meets both; what is printed are the medians and
+their ratio, above 1 where ours is faster.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+from needed import minilm_folder
+
+DATA = Path("../shared/data")
+SIDES = ("ours", "theirs")
+WORDS, BATCH = 19, 64
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--sentences", type=int, default=10_000)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        work(arguments)
+        return
+    options = [f"--data={arguments.data}", f"--sentences={arguments.sentences}"]
+    options.append(f"--steps={arguments.steps}")
+    sides = {
+        side: subprocess.Popen(
+            [sys.executable, __file__, *options, "--one", side],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for side in SIDES
+    }
+    for what in ("encode", "one", "train"):
+        seconds = {side: [] for side in SIDES}
+        for turn in range(arguments.rounds + 1):  # the first warms up
+            for side in SIDES if turn % 2 else SIDES[::-1]:
+                print(what, file=sides[side].stdin, flush=True)
+                answer = json.loads(sides[side].stdout.readline())
+                if turn:
+                    seconds[side].append(answer["seconds"])
+        ours, theirs = (statistics.median(seconds[side]) for side in SIDES)
+        counts = {"encode": arguments.sentences, "one": 1, "train": arguments.steps * BATCH}
+        print(
+            f"{what}: ours {counts[what] / ours:.1f}/s, sentence-transformers "
+            f"{counts[what] / theirs:.1f}/s, ratio {theirs / ours:.2f} "
+            f"({arguments.rounds} rounds)",
+            flush=True,
+        )
+    for process in sides.values():
+        process.stdin.close()
+        process.wait()
+
+
+def sentences(data, count):
+    """So many runs of WORDS words of the books."""
+    words = []
+    for book in sorted((data / "books").iterdir()):
+        words += book.read_text(encoding="utf-8").split()
+        if len(words) >= WORDS * count:
+            break
+    return [" ".join(words[start : start + WORDS]) for start in range(0, WORDS * count, WORDS)]
+
+
+def work(arguments):
+    """Answers each line of the standard input with the seconds that the work took."""
+    texts = sentences(arguments.data, max(arguments.sentences, 2 * BATCH * arguments.steps))
+    answers, sys.stdout = sys.stdout, sys.stderr
+    jobs = {"ours": ours, "theirs": theirs}[arguments.one](arguments, texts)
+    for line in sys.stdin:
+        start = time.perf_counter()
+        jobs[line.strip()]()
+        print(json.dumps({"seconds": time.perf_counter() - start}), file=answers, flush=True)
+
+
+def pairs_of(texts, steps):
+    count = steps * BATCH
+    return list(zip(texts[: 2 * count : 2], texts[1 : 2 * count : 2], strict=True))
+
+
+def ours(arguments, texts):
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(2)
+    import keras_bert as kb
+
+    warnings.simplefilter("ignore")
+    embedder = kb.load_task(minilm_folder(data=arguments.data))
+    some = texts[: arguments.sentences]
+    trained = kb.load_task(minilm_folder(data=arguments.data))
+    trained.compile_defaults(learning_rate=2e-5, steps=10**6)
+    batches = trained.dataset(pairs_of(texts, arguments.steps), batch_size=BATCH, epochs=1)
+    return {
+        "encode": lambda: embedder.encode(some),
+        "one": lambda: embedder.encode(texts[0]),
+        "train": lambda: trained.fit(batches, verbose=0),
+    }
+
+
+def theirs(arguments, texts):
+    import torch
+
+    torch.set_num_threads(2)
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.losses import MultipleNegativesRankingLoss
+
+    folder = str(minilm_folder(data=arguments.data))
+    model, trained = (SentenceTransformer(folder, device="cpu") for _ in range(2))
+    loss = MultipleNegativesRankingLoss(trained)
+    optimizer = torch.optim.AdamW(trained.parameters(), lr=2e-5)
+    pairs, some = pairs_of(texts, arguments.steps), texts[: arguments.sentences]
+
+    def train():
+        """The steps of its trainer, without the trainer's own cost."""
+        trained.train()
+        for start in range(0, len(pairs), BATCH):
+            columns = zip(*pairs[start : start + BATCH], strict=True)
+            features = [trained.preprocess([*column]) for column in columns]
+            value = loss(features, None)
+            optimizer.zero_grad()
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(trained.parameters(), 1.0)
+            optimizer.step()
+
+    return {
+        "encode": lambda: model.encode(some, batch_size=32),
+        "one": lambda: model.encode(texts[0]),
+        "train": train,
+    }
+
+
+if __name__ == "__main__":
+    main()
