@@ -187,8 +187,8 @@ def check_can_average(losses):
     for loss in losses.values():
         if not isinstance(loss, (*_OF_SOFTMAX, *_OF_SIGMOID, *_OF_NUMBERS)):
             raise InputError.naming(
-                "{ensemble} averages the probabilities of each output, and a CRF gives them for "
-                "whole sequences only. Leave {crf} or {ensemble} out."
+                "{ensemble} averages the probabilities of each output, which vectors of texts have "
+                "not, and a CRF gives them for whole sequences only. Leave {crf} or {ensemble} out."
             )
 
 

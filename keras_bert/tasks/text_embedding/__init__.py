@@ -99,8 +99,7 @@ class TextEmbeddingSettings(TextFileSettings, TaskSettings):
     dense: str | Sequence[str] | None = setting(
         None,
         help="a dense layer over the vector: its size, and after colons its activation "
-        f"({', '.join(ACTIVATIONS)}), no-bias or residual, such as 256 or 512:tanh; repeat it for "
-        "several",
+        f"({', '.join(ACTIVATIONS)}), no-bias or residual, such as 256 or 512:tanh; or several",
         unit="SIZE",
         default_help="none",
         several=True,
@@ -111,8 +110,8 @@ class TextEmbeddingSettings(TextFileSettings, TaskSettings):
     )
     prompts: str | Sequence[str] | Mapping[str, str] | None = setting(
         None,
-        help="a text in front of each text, by name, such as 'query=query: '; repeat it for "
-        "several. Anchors have the prompt query, positives and negatives the prompt document",
+        help="a text in front of each text, by name, such as 'query=query: '; or several. "
+        "Anchors have the prompt query, positives and negatives the prompt document",
         unit="NAME=TEXT",
         default_help="none",
         several=True,
