@@ -445,7 +445,7 @@ def test_tables_of_every_kind():
     gap = pandas.Series(["a", None, np.nan, pandas.NA, "b"])
     source = TextSource(gap, need_labels=False)
     assert [e.text for e in source] == ["a", "b"] and [e.line for e in source] == [1, 5]
-    assert source.notes() == ["the given texts, rows 2, 3 and 4: 3 rows without a text, left out."]
+    assert source.notes() == ["the given texts, texts 2, 3 and 4: 3 rows without a text, left out."]
     assert examples(np.array(["a b", "c"]), need_labels=False) == [("a b", None), ("c", None)]
     for empty in (frame[:0], []):
         assert examples(empty, need_labels=False) == examples(empty) == []
