@@ -42,7 +42,7 @@ _SET_HERE = {
 _SELECTED_ON_DEV = {
     "calibrate": False,
     "tune_thresholds": False,
-    "patience": None,
+    "patience": 0,
     "keep": "last",
     "num_seeds": 1,
     "ensemble": False,

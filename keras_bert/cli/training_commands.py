@@ -151,7 +151,10 @@ def _print_pretraining(metrics, settings):
         if accuracies:
             print(f"accuracy at the end: {', '.join(accuracies)}")
     if "health" in metrics:  # not in the results of an earlier version
-        print(metrics["health"]["sentence"])
+        verdict, findings = metrics["health"]["sentence"], metrics["health"].get("findings")
+        if findings:  # not in the results of an earlier version
+            verdict = "\n  ".join([f"{verdict.partition(': ')[0]}:", *findings])
+        print(verdict)
     draw(settings["output"])
     _print_tensorboard(f"{settings['output']}/logs")
     return after_pretraining(f"{settings['output']}/model", metrics["eval"] or metrics["train"])
@@ -204,7 +207,10 @@ def _print_finetuning(metrics, settings):
     output, dev = settings["output"], metrics["dev"]
     if "training_sizes" in metrics:
         console().print(_sizes_table(metrics))
-        print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
+        print(
+            f"The model of {metrics['kept']['run']}, the best on the dev data of the runs from "
+            "--model, is kept:"
+        )
     elif "runs" in metrics:
         folds = settings.get("folds")
         runs = counted(folds, "fold") if folds else counted(len(metrics["runs"]), "seed")
@@ -291,8 +297,8 @@ def _print_sweep(metrics, settings):
 def _layers_table(metrics):
     """The scores of a sweep by the layers that the head reads."""
     scores = metrics["by_layers"]
-    rows = [(layers, _scores(score), "") for layers, score in scores.items()]
-    header = [("layers", "left"), (f"dev {metrics['best_metric']}", "right"), ("", "left")]
+    rows = [(layers, _scores(score)) for layers, score in scores.items()]
+    header = [("layers", "left"), (f"dev {metrics['best_metric']}", "right")]
     return _table(f"by layers{_seeds(next(iter(scores.values())))}", header, [rows])
 
 
@@ -300,10 +306,10 @@ def _sizes_table(metrics):
     """The scores of the model, and of the baseline, by the number of training examples."""
     sizes = metrics["training_sizes"]
     rows = [
-        (f"{of_size[0]['train_examples']:,}", *map(_scores, of_size), "")
+        (f"{of_size[0]['train_examples']:,}", *map(_scores, of_size))
         for of_size in zip(*sizes.values(), strict=True)
     ]
-    header = [(name, "right") for name in ("training examples", *sizes)] + [("", "left")]
+    header = [(name, "right") for name in ("training examples", *sizes)]
     title = f"dev {metrics['best_metric']}{_seeds(sizes['model'][0])}"
     return _table(title, header, [rows])
 

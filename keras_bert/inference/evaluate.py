@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, warn_user
+from keras_bert.base.formatting import listed
 from keras_bert.base.settings import reader_settings, takes, takes_of_model
 from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
@@ -26,6 +27,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import settings_class
+from keras_bert.tasks.findings import counts_by_label
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset
 from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
@@ -64,6 +66,8 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)
     source, examples, predictions = predicted_examples(task, settings, report)
     metrics = task.official_metrics(predictions, examples)
+    if note := _note_on_absent_labels(metrics, source.name):
+        report(f"Note: {note}") if report is not None else warn_user(note)
     if getattr(settings, "glue", None) is not None:
         metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
     if settings.show_errors:
@@ -113,6 +117,26 @@ def predicted_examples(task, settings, report):
     return source, examples, predictions
 
 
+def _note_on_absent_labels(metrics, name):
+    """A sentence on labels that are predicted and that no example has, or None.
+
+    They lower a macro F1, which another file of the same labels would not have.
+    """
+    labels, expected, predicted = counts_by_label(metrics)
+    absent = [
+        f'"{label}"'
+        for label, count, wrong in zip(labels, expected, predicted, strict=True)
+        if wrong and not count
+    ]
+    if "macro_f1" not in metrics or not absent:
+        return None
+    has_or_have, counts = ("has", "counts") if len(absent) == 1 else ("have", "count")
+    return (
+        f"{name}: {listed(absent)} {has_or_have} no example here, but {has_or_have} predictions, "
+        f"and {counts} as an F1 of 0 in macro_f1."
+    )
+
+
 def is_data_folder(data):
     """Whether `data` is a folder, and not one of labelled examples."""
     is_path = isinstance(data, str | os.PathLike) and os.path.isdir(data)
@@ -159,7 +183,7 @@ def evaluate_records(*, report=None, **settings):
             f"Note: the examples were made for the objective {folder.card.objective}; the model's "
             f"{' and '.join(left_out).replace('_', '-')} is not evaluated."
         )
-    task.compile_defaults("sgd")
+    task.compile_to_evaluate(again=True)
     dataset = evaluation_dataset(
         folder,
         vocabulary=task.tokenizer.vocabulary,

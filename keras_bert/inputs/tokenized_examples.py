@@ -297,13 +297,14 @@ def text_sequences(task, examples, *, max_length, labelled):
 def _windows_of_texts(task, examples, labels, weights, *, max_length):
     """The `TokenizedExamples` of texts of any length, one per window: as `in_windows` has them.
 
-    The windows of a text have its label, and together its weight.
+    The windows of a text have its label, and equal parts of its weight. All weights are multiplied
+    by the windows of a text on average, so that a mean over the windows is one over the texts.
     """
     ids = tokenized([example.text for example in examples], task.tokenizer, None)
     room = task.tokenizer.template.room(max_length)
     parts = windows(ids.row_lengths(), room, stride=max(1, room // 2))
     text_of = parts.sequence.numpy()
-    fractions = 1 / np.bincount(text_of)[text_of]  # (R,)
+    fractions = len(text_of) / len(examples) / np.bincount(text_of)[text_of]  # (R,)
     of_windows = {}
     for name in labels:
         weight = weights.get(name, np.ones(len(examples)))[text_of]

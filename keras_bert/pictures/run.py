@@ -362,14 +362,18 @@ def _draw_labels(labels, path):
 
     def draw(canvas):
         axis = canvas.subplots()
-        ends = [sorted((label["precision"], label["recall"])) for label in labels.values()]
-        axis.hlines(heights, *np.transpose(ends), color=LIGHT, linewidth=3, zorder=1)
+        known = [number for number, x in enumerate(labels.values()) if x["examples"]]
+        ends = [sorted((x["precision"], x["recall"])) for x in labels.values() if x["examples"]]
+        if ends:
+            axis.hlines(heights[known], *np.transpose(ends), color=LIGHT, linewidth=3, zorder=1)
         for number, (key, (marker, colour)) in enumerate(columns.items()):
-            fractions = [label[key] for label in labels.values()]
+            # A label without an example has no score.
+            fractions = [x[key] if x["examples"] else math.nan for x in labels.values()]
             size = 20 if key == "f1" else 34
             axis.scatter(fractions, heights, s=size, marker=marker, color=colour, zorder=2 + number)
-            texts = [key.replace("f1", "F1"), *(f"{fraction:.3f}" for fraction in fractions)]
-            _write_column(axis, 1.06 + 0.13 * number, texts, colour)
+            shown = ["–" if math.isnan(fraction) else f"{fraction:.3f}" for fraction in fractions]
+            title = key.replace("f1", "F1")
+            _write_column(axis, 1.06 + 0.13 * number, [title, *shown], colour)
         examples = ["examples", *(f"{label['examples']:,}" for label in labels.values())]
         _write_column(axis, 1.11 + 0.13 * len(columns), examples, GREY)
         axis.set_yticks(heights, [_short(name) for name in labels])

@@ -363,15 +363,32 @@ def divided(examples, fold, count):
 def held_back(examples):
     """-> (the examples that are left, about a tenth that is held back), each in their order.
 
-    It is the first of ten folds. Where documents are so unequal that this has less than half or
-    more than twice a tenth of the examples, it is the fold that is nearest to a tenth.
+    It is the first of those of ten folds with the most labels. Documents may be so unequal that no
+    fold has between half and twice a tenth of the examples: then it is the one that is nearest.
+
+    Raises `InputError` if every label comes once.
     """
     folds = fold_numbers(examples, HELD_BACK)
     sizes, tenth = Counter(folds), len(examples) / HELD_BACK
-    fold = 0
-    if not tenth / 2 <= sizes[fold] <= 2 * tenth:
-        fold = min(range(HELD_BACK), key=lambda number: abs(sizes[number] - tenth))
-    return _parts(examples, folds, fold)
+    usual = [k for k in range(HELD_BACK) if tenth / 2 <= sizes[k] <= 2 * tenth]
+    labels = {k: set() for k in range(HELD_BACK)}
+    for example, number in zip(examples, folds, strict=True):
+        labels[number].update(_labels(example))
+    counts = Counter(label for of_fold in labels.values() for label in of_fold)
+    if usual:  # a label that no other fold has stays in training
+        fold = max(usual, key=lambda k: sum(1 if counts[x] > 1 else -9 for x in labels[k]))
+    else:
+        fold = min(range(HELD_BACK), key=lambda k: abs(sizes[k] - tenth))
+    train, dev = _parts(examples, folds, fold)
+    if not dev:
+        first = next(label for example in examples for label in _labels(example))
+        raise InputError.naming(
+            "{}: every label comes once, such as {!r}, so that no example can be held back as dev "
+            "data. Are these the labels? {label_column} names their column. Otherwise give {dev}.",
+            examples[0].source.name,
+            first,
+        )
+    return train, dev
 
 
 def _parts(examples, folds, fold):
@@ -392,4 +409,17 @@ def line_on_held_back(train, dev):
         f"{'a tenth' if is_tenth else percent(len(dev) / count)}, are held back as dev "
         f"examples{labels if by_label else ''}. A repeated text, and the examples of one document, "
         "are either in training or in dev, not in both."
+    )
+
+
+def line_on_missing_labels(train, dev):
+    """A line for the user on labels that no dev example has, or None."""
+    counts = Counter(label for example in train for label in _labels(example))
+    missing = counts.keys() - {label for example in dev for label in _labels(example)}
+    if not missing:
+        return None
+    shown = listed(f'"{label}": {counts[label]:,}' for label in sorted(missing))
+    return (
+        f"No dev example has some of the labels ({shown} in training), so that the metrics on the "
+        "dev data say nothing about them."
     )

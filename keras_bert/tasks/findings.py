@@ -30,10 +30,14 @@ def result_and_loss_findings(
     another = "" if "learning_rate" in chosen else "Try another `learning_rate` (--learning-rate)."
     yield from loss_finding(records, steps_per_epoch, defaults or another)
     if "temperature" in task.tuned and task.settings.temperature == 1:
-        yield (
-            "Not calibrated: the model is right on all dev examples, so that they do not show how "
-            "often it is wrong. Give `calibrate` (--calibrate) more `dev` (--dev) data."
+        scores = metrics or {}
+        is_right = 1.0 in (scores.get("accuracy"), scores.get("subset_accuracy"))
+        reason = (
+            "the model is right on all dev examples, so that they do not show how often it is wrong"
+            if is_right
+            else "no temperature makes the calibration error on the dev data lower"
         )
+        yield f"Not calibrated: {reason}. Give `calibrate` (--calibrate) more `dev` (--dev) data."
 
 
 def _advice_to_learn_more(chosen):
@@ -110,18 +114,28 @@ def _content(example):
     return getattr(example, "question", None), example.unit
 
 
-def result_findings(metrics, advice):
-    """Findings on the official metrics of the dev data, a dictionary: what is never predicted."""
-    table = np.array(metrics.get("confusion") or [[0]])
+def counts_by_label(metrics):
+    """-> (the labels of official metrics, how often each is expected, and predicted).
+
+    Without a confusion all three are empty.
+    """
+    table = np.array(metrics.get("confusion") or np.zeros((0, 0), int))
     if table.ndim == 3:  # of several labels a table each, with a row for those that have it
         expected, predicted = table[:, 1].sum(axis=1), table[:, :, 1].sum(axis=1)
     else:
         expected, predicted = table.sum(axis=1), table.sum(axis=0)
     names = metrics.get("confusion_labels") or [*metrics.get("labels", ())]
     if len(names) != len(expected):
-        return
+        return (), expected[:0], predicted[:0]
+    return names, expected, predicted
+
+
+def result_findings(metrics, advice):
+    """Findings on the official metrics of the dev data, a dictionary: what is never predicted."""
+    names, expected, predicted = counts_by_label(metrics)
+    has_several = np.ndim(metrics.get("confusion")) == 3  # labels per text
     missed = np.flatnonzero((expected > 0) & (predicted == 0))
-    if table.ndim == 2 and np.count_nonzero(predicted) == 1 and len(missed):
+    if not has_several and np.count_nonzero(predicted) == 1 and len(missed):
         only = names[int(predicted.argmax())]
         yield _sentences(f'The model predicts "{only}" for everything in the dev data.', advice)
     elif len(missed):

@@ -11,14 +11,12 @@ from keras_bert.base.errors import InputError, warn_user
 from keras_bert.encoders.config import check_max_length
 from keras_bert.encoders.encoder import check_ids
 from keras_bert.layers.kernels.fused_attention import reads_lengths
+from keras_bert.tasks.compiling import BATCH_SIZE, CompiledModel, batches_per_epoch
 from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
-from keras_bert.tasks.losses import global_means, means_over
-from keras_bert.tasks.raw_data import LabelledModel, is_raw, split_point
-from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
-from keras_bert.training.optimizer import default_optimizer
+from keras_bert.tasks.losses import means_over
+from keras_bert.tasks.raw_data import is_raw, split_point
 
-_BATCH_SIZE = 32  # Keras's own default
 NO_CHOICE = -10000.0  # the logit of a missing choice, whose probability is then 0
 _SIGNATURES = {
     name: inspect.signature(getattr(keras.Model, name)) for name in ("fit", "evaluate", "predict")
@@ -48,7 +46,7 @@ def dataset_info(dataset: Any) -> DatasetInfo | None:
     return getattr(dataset, "keras_bert_info", None)
 
 
-class CheckingModel(LabelledModel):
+class CheckingModel(CompiledModel):
     """A model that raises an error for ids that its encoder does not have (see `check_ids`).
 
     Arrays are checked as a whole. Of datasets and generators, the lookup on a CPU raises an error
@@ -98,114 +96,12 @@ class _FirstBatchChecked:
 class FittingModel(CheckingModel):
     """The methods of Keras that a `Task` extends, and `dataset`, which makes their batches."""
 
-    def default_losses(self) -> dict[str, Any]:
-        """Returns the loss of each output, by the output's name."""
-        return {}
-
-    def default_loss_weights(self) -> dict[str, float] | None:
-        """Returns the weight of each output's loss, by the output's name; None is 1 each."""
-        return None
-
-    def default_metrics(self) -> dict[str, Any]:
-        """Returns each output's metrics by the output's name; sample weights apply to them."""
-        return {}
-
-    @property
-    def training_defaults(self) -> TrainingDefaults:
-        """The `TrainingDefaults` of the encoder, or of the head if the encoder is frozen."""
-        layers = (layer for group in self.encoder.layer_groups for layer in group)
-        return training_defaults(
-            hidden_size=self.config.hidden_size,
-            is_pretrained=self.encoder.is_pretrained,
-            is_frozen=not any(layer.trainable_variables for layer in layers),
-            has_lora=self.encoder.lora is not None,
-        )
-
-    def compiled_losses(self) -> dict[str, Any]:
-        """`default_losses` for `compile`; see `means_over` for tasks that read files."""
-        return global_means(self.default_losses(), of_epochs=self.reads_files())
-
-    def compile(
-        self,
-        optimizer: Any = "rmsprop",
-        *arguments: Any,
-        auto_scale_loss: bool = True,
-        **options: Any,
-    ) -> None:
-        """As Keras's; `auto_scale_loss` is about an encoder that computes in float16.
-
-        See `with_scaled_loss`.
-        """
-        optimizer = self.with_scaled_loss(optimizer) if auto_scale_loss else optimizer
-        super().compile(optimizer, *arguments, auto_scale_loss=auto_scale_loss, **options)
-
-    def with_scaled_loss(self, optimizer: Any) -> Any:
-        """The optimizer, as a `LossScaleOptimizer` where the encoder computes in float16.
-
-        The gradients would vanish there.
-        """
-        if keras.dtype_policies.get(self.encoder.layer_policy).compute_dtype != "float16":
-            return optimizer
-        optimizer = keras.optimizers.get(optimizer)
-        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-            return optimizer
-        return keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
-
-    def compile_defaults(
-        self,
-        optimizer: Any = None,
-        *,
-        steps: int | None = None,
-        learning_rate: float | None = None,
-        **options: Any,
-    ) -> None:
-        """`compile` with the task's own losses and metrics; `options` are passed to `compile`.
-
-        The optimizer is built for the weights that are trainable now. As with `compile`, call it
-        again after changing them.
-
-        Args:
-            optimizer: None is the optimizer of `keras_bert.finetune`: AdamW without decay on biases
-                and norms, global clipping, warm-up and linear decay. Of static vectors it is that
-                of `keras_bert.pretrain`: `Adagrad` with linear decay.
-            steps: total optimizer steps, for that optimizer's decay: `len(dataset)` times the
-                epochs of `fit`. None keeps the learning rate constant.
-            learning_rate: its peak; None is that of `keras_bert.finetune` (see
-                `keras_bert.tasks.training_defaults`), by the encoder's size and whether its weights
-                are trained (`encoder.is_pretrained`), or 1e-3 if the encoder is frozen. Of static
-                vectors it is 0.1.
-        """
-        if optimizer is None:
-            optimizer = default_optimizer(self, steps=steps, learning_rate=learning_rate)
-        elif steps is not None or learning_rate is not None:
-            raise ValueError(
-                "`steps` and `learning_rate` are for the default optimizer only. "
-                f"Received: optimizer={optimizer!r}."
-            )
-        options = {"loss_weights": self.default_loss_weights(), **options}
-        self.compile(
-            optimizer=optimizer,
-            loss=self.compiled_losses(),
-            weighted_metrics=self.default_metrics(),
-            **options,
-        )
-        if not self.optimizer.built:
-            # Building it in the first step would trace that step a second time.
-            self.optimizer.build(self.trainable_variables)
-        if len(self.output) > 1:
-            # The same holds for Keras's metric of each output's loss.
-            self._compile_loss.build(self.output, self.output)
-
-    @property
-    def metrics(self) -> list:
-        """As Keras's, with the gradient norm if the optimizer measures it."""
-        optimizer = getattr(self, "optimizer", None)
-        optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
-        norm = getattr(optimizer, "gradient_norm", None)
-        return [*super().metrics, *([] if norm is None else [norm])]
-
     def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
-        """As Keras's, also on texts, tables and files.
+        """As Keras's, also on texts, tables and files, and without a `compile` before it.
+
+        A task that the user has not compiled learns anew in each `fit`: its optimizer, warm-up and
+        linear decay are planned for these batches and epochs (see `compile_defaults`). With an
+        `initial_epoch` they go on.
 
         `x` may be texts, a table with the labels or without them, or a file, which `dataset` makes
         batches of, in a new order in each epoch. `y` are the labels of each row, if `x` has none;
@@ -227,6 +123,11 @@ class FittingModel(CheckingModel):
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
         if hasattr(x, "element_spec"):
             options.setdefault("shuffle", False)  # which Keras warns of, and does not do
+        self.compile_to_fit(
+            batches=batches_per_epoch(x, options),
+            epochs=options.get("epochs", 1),
+            initial_epoch=options.get("initial_epoch", 0),
+        )
         with means_over(self, totals, steps=steps):
             dev = dataset_info(options.get("validation_data"))
             options, progress = with_progress(self, options, train=info, dev=dev)
@@ -258,6 +159,7 @@ class FittingModel(CheckingModel):
             given |= {} if y is None else {"y": y}
             x = x if dataset_info(x) is None else dataset_info(x).in_order()
         self.check_batches(x)
+        self.compile_to_evaluate()
         info = dataset_info(x)
         totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
         with means_over(self, totals, examples=count):
@@ -277,7 +179,7 @@ class FittingModel(CheckingModel):
         x = given.pop("x")
         info = dataset_info(x)
         if is_raw(x, self.input):
-            batch_size = given.pop("batch_size", None) or _BATCH_SIZE
+            batch_size = given.pop("batch_size", None) or BATCH_SIZE
             info = DatasetInfo(self._unlabelled(x), batch_size, steps=0)
         if info is not None:
             has_tokens = any(None in output.shape[1:] for output in self.output.values())
@@ -322,7 +224,7 @@ class FittingModel(CheckingModel):
 
     def _raw_to_fit(self, given, *, dev_size):
         x, y = given.pop("x"), given.pop("y", None)
-        batch_size = given.pop("batch_size", None) or _BATCH_SIZE
+        batch_size = given.pop("batch_size", None) or BATCH_SIZE
         split = given.pop("validation_split", 0.0)
         examples, weights = self._examples(x, y, given.pop("sample_weight", None))
         if split and given.get("validation_data") is None:
@@ -351,7 +253,7 @@ class FittingModel(CheckingModel):
 
     def _info(self, examples, weights, *, batch_size):
         """The `DatasetInfo` of labelled examples and their weights."""
-        sequences, batch_size = self._sequences(examples, weights), batch_size or _BATCH_SIZE
+        sequences, batch_size = self._sequences(examples, weights), batch_size or BATCH_SIZE
         return DatasetInfo(sequences, batch_size, steps=-(-len(sequences) // batch_size))
 
     def _in_order(self, x, y=None, sample_weight=None, *, batch_size=None):
@@ -363,7 +265,7 @@ class FittingModel(CheckingModel):
         data: Any,
         y: Any = None,
         *,
-        batch_size: int = _BATCH_SIZE,
+        batch_size: int = BATCH_SIZE,
         max_length: int | None = None,
         seed: int = 0,
         epochs: int | None = 1,

@@ -8,7 +8,6 @@ left out: the run reads them from the model that it starts from, which it checks
 """
 
 import json
-import math
 import re
 import zlib
 from pathlib import Path
@@ -22,6 +21,7 @@ from safetensors.numpy import save_file
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import clear_leftovers_in, delete, new_file
 from keras_bert.training.logs import NotFinite
+from keras_bert.training.selection import best_record
 
 _CHECKSUM = "crc32"
 _STATE = "state"
@@ -270,69 +270,3 @@ def frozen_weights(task):
     """The weights of a task that LoRA has frozen; none without it."""
     lora = task.encoder.lora
     return () if lora is None else [weight for weight in lora.frozen if not weight.trainable]
-
-
-def best_record(records, metric):
-    """The first of a run's records with the highest `quality`, or None.
-
-    One where the metric was NaN is best only where it was NaN in all.
-    """
-    evaluated = _evaluated(records)
-    return max(evaluated, key=lambda record: quality(record["eval"], metric), default=None)
-
-
-def quality(metrics, metric):
-    """The sort key of the held-out metrics of an epoch: higher is better.
-
-    It is the `metric`, and of equal ones the loss, of which lower is better.
-    """
-    loss = _number(metrics, "loss")
-    return rank(_number(metrics, metric)), rank(None if loss is None else -loss)
-
-
-def best_metric_value(metrics):
-    """The `best_metric` on the dev data of the model that a run kept; None where it was NaN."""
-    return value_of(*_kept_record(metrics))
-
-
-def quality_of_run(metrics):
-    """The `quality` of the model that a run kept, from its metrics.json.
-
-    Raises `InputError` if the file has no record of it.
-    """
-    record, metric = _kept_record(metrics)
-    return quality(record.get("eval", {}), metric)
-
-
-def _kept_record(metrics):
-    """The record of the kept model, and the name of the metric that selected it."""
-    try:
-        (record,) = (e for e in metrics["history"] if e["step"] == metrics["kept"]["step"])
-        return {**record}, metrics["best_metric"]
-    except (KeyError, TypeError, ValueError):
-        raise InputError("The metrics.json of a run has no record of the kept model.") from None
-
-
-def value_of(record, metric):
-    """The held-out `metric` of a record; None where it was NaN, or there was no evaluation."""
-    return _number(record.get("eval", {}), metric)
-
-
-def _number(metrics, name):
-    value = metrics.get(name)  # metrics.json has None in place of NaN
-    return None if value is None or math.isnan(value) else value
-
-
-def rank(value):
-    """The sort key of a `value_of`: comparisons with NaN would all be false."""
-    return -math.inf if value is None else value
-
-
-def evaluations_since_best(records, metric):
-    """The number of evaluations after the first one with the highest metric; 0 before any."""
-    ranks = [rank(value_of(record, metric)) for record in _evaluated(records)]
-    return len(ranks) - 1 - ranks.index(max(ranks)) if ranks else 0
-
-
-def _evaluated(records):
-    return [record for record in records if "eval" in record]

@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
-from keras_bert.base.formatting import counted, percent
+from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import find_model_folder, load_task, save_folder
 from keras_bert.checkpoints.hub import is_name
@@ -24,7 +24,7 @@ from keras_bert.tasks.findings import (
 )
 from keras_bert.tasks.losses import means_over
 from keras_bert.tasks.raw_data import weights_of_examples
-from keras_bert.training.checkpoint import best_record, restore_best
+from keras_bert.training.checkpoint import restore_best
 from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of_run
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
@@ -40,9 +40,12 @@ from keras_bert.training.finetuning_settings import (
 )
 from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.frozen import compute_once, freeze
-from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
+from keras_bert.training.loop import check_callbacks, train
+from keras_bert.training.parts.early_stopping import EarlyStopping
+from keras_bert.training.parts.tuning import tuning_findings, tuning_lines, tuning_metrics
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_files import check_own_records
+from keras_bert.training.selection import best_record
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_folds, run_series
 from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
 
@@ -319,6 +322,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         source = LabelledExamples(
             model, task, *splits, dev_examples=data.dev, plan=plan, settings=settings
         )
+        stopping = EarlyStopping.of(settings, task.METRIC)
         best = run.best if is_chief and settings.keep == "best" else None
         with means_over(model, train_examples.weight_totals, steps=plan.evaluate_every):
             records = train(
@@ -328,15 +332,14 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
                 plan,
                 task=task,
                 best=best,
-                patience=settings.patience,
+                stopping=stopping,
                 keep_checkpoints=settings.keep_checkpoints,
                 user_callbacks=settings.callbacks,
                 report=report,
             )
         last_step = records[-1]["step"]
-        if last_step < plan.steps and is_out_of_patience(records, task, settings.patience):
-            epochs = counted(settings.patience, "epoch")
-            report(f"Stopped early: {epochs} without a better {task.METRIC} on the dev data.")
+        if last_step < plan.steps and stopping.is_over(records):
+            report(stopping.line())
         elif last_step < plan.steps:
             report(f"Stopped early by a callback, after step {last_step}.")
         selected = _restore_selected(task, records, best, settings, plan, report)
@@ -367,7 +370,10 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             "seconds": records[-1]["seconds"],
             "history": records,
         }
+        tuned = tuning_metrics(task, outputs, data.dev)
+        count_of_dev = len(data.dev.examples) if dev else 0
         metrics["warnings"] = [
+            *tuning_findings(tuned if dev else {}, examples=count_of_dev),
             *example_findings(
                 train_examples.examples, data.dev and data.dev.examples, advice=LEAVE_DEV_OUT
             ),
@@ -382,16 +388,9 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         ]
         for line in metrics["warnings"]:
             report(f"Warning: {line}")
-        if task.tuned:
-            metrics["tuned"] = {name: getattr(task.settings, name) for name in task.tuned}
-        if dev and (errors := task.calibration_error(outputs, data.dev)) is not None:
-            metrics["calibration_error"] = errors
-            before, after = map(percent, errors.values())
-            if task.temperature != 1:  # else a warning says why
-                report(
-                    f"Calibrated with the temperature {task.temperature:.3g}: the expected "
-                    f"calibration error on the dev data is {after}; before, it was {before}."
-                )
+        metrics |= tuned
+        for line in tuning_lines(task, tuned if dev else {}, examples=count_of_dev):
+            report(line)
         if (mix := task.reader.scalar_mix) is not None:
             weights = [round(float(weight), 6) for weight in mix.layer_weights]
             metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}

@@ -19,20 +19,23 @@ from keras_bert.readers.examples import (
     divided,
     held_back,
     line_on_held_back,
+    line_on_missing_labels,
     not_reported,
     report_source,
 )
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
+from keras_bert.tasks.findings import counts_by_label
 from keras_bert.tasks.losses import check_can_average, means_over, replica_count
 from keras_bert.text.vocabulary import note_on_unknown
-from keras_bert.training.checkpoint import quality
 from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import line_on_labels, line_on_new_head
 from keras_bert.training.finetuning_task import StartingPoint, TaskRecipe, draw
 from keras_bert.training.optimizer import layers_to_train
+from keras_bert.training.parts.early_stopping import PREDICTED_LABELS
 from keras_bert.training.plan import BatchSource
+from keras_bert.training.selection import quality
 from keras_bert.training.series import OverFolds
 
 
@@ -155,8 +158,8 @@ def _line_on_pooling(encoder, of_task):
     if of_class in (None, pooling):
         return line
     return (
-        f'{line} For a model whose head `transformers` opens, set `pooling="{of_class}"` '
-        f"(--pooling {of_class})."
+        f'{line} Only with `pooling="{of_class}"` (--pooling {of_class}) could the library '
+        "transformers open the new model with its head, too."
     )
 
 
@@ -195,6 +198,8 @@ def _read(of_task, settings, report, remembered):
     else:
         dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
     report(of_task.describe_examples(train, dev, inferred_arguments))
+    if note := line_on_missing_labels(train, dev):
+        report(f"Note: {note}")
     return train, dev, inferred_arguments
 
 
@@ -320,17 +325,23 @@ class LabelledExamples(BatchSource):
     def held_out_metrics(self, step):
         """Keras's metrics on the dev examples, and the official ones where the METRIC is one.
 
-        Keras's leave out labels that the task does not have, which are errors: then, too.
+        Keras's leave out labels that the task does not have, which are errors: then, too. There is
+        also the number of labels that are predicted, if the dev examples have several.
         """
         if self._dev is None:
             return {}
         metrics, outputs = self._evaluate()
-        if self.task.METRIC not in metrics or self._has_unknown_labels:
+        of_keras = self.task.METRIC in metrics and not self._has_unknown_labels
+        if not of_keras:
             # Epochs are compared by the predictions that a folder of each would make.
             self.task.tune_threshold(outputs, self.dev_examples)
-            predictions = self.task.decode(outputs, self.dev_examples)
-            official = self.task.official_metrics(predictions, self.dev_examples.examples)
+        predictions = self.task.decode(outputs, self.dev_examples)
+        official = self.task.official_metrics(predictions, self.dev_examples.examples)
+        if not of_keras:
             metrics |= {name: v for name, v in official.items() if isinstance(v, float)}
+        _, expected, predicted = counts_by_label(official)
+        if np.count_nonzero(expected) > 1:
+            metrics[PREDICTED_LABELS] = np.count_nonzero(predicted)
         of_step, (best, *_) = quality(metrics, self.task.METRIC), self._best_outputs
         if self.settings.keep == "last" or best is None or of_step > best:
             self._best_outputs = of_step, step, outputs

@@ -24,6 +24,7 @@ from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
 from keras_bert.tasks.training_defaults import EPOCHS
+from keras_bert.training.parts.early_stopping import patience_setting
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
 
 KEEP = ("best", "last")
@@ -168,13 +169,7 @@ class LabelledRunSettings(RunSettings):
         "following epoch, from the last down (ULMFiT)",
         common=True,
     )
-    patience: int | None = optimisation_setting(
-        None,
-        help="early stopping: epochs in a row without a better metric on the dev data",
-        unit="EPOCHS",
-        default_help="train all epochs",
-        at_least=1,
-    )
+    patience: int | None = patience_setting()
     keep: str = optimisation_setting(
         "best",
         help="keep the model of the epoch with the best metric on the dev data, or of the last "

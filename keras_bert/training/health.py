@@ -45,6 +45,7 @@ def health(metrics, *, chance=_CHANCE, since=None):
     - `is_healthy`: False where any criterion fails, None where it is too early to tell for one, or
       nothing was measured, else True
     - `sentence`: the same in words, with each metric
+    - `findings`: the criteria in words, those that fail first
 
     Args:
         metrics: `steps`, `history`, `unigram_entropy`, `eval`, `train` and `eval_rows` of a
@@ -73,7 +74,13 @@ def health(metrics, *, chance=_CHANCE, since=None):
     else:
         is_healthy = True
         sentence = f"The run looks healthy: {good}."
-    return {"is_healthy": is_healthy, "sentence": sentence}
+    texts = [
+        finding.text
+        for is_good in (False, None, True)
+        for finding in findings
+        if finding.is_good is is_good
+    ]
+    return {"is_healthy": is_healthy, "sentence": sentence, "findings": texts}
 
 
 def _words(metrics):

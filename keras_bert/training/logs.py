@@ -340,10 +340,13 @@ class Progress(keras.callbacks.Callback):
         history: the `History`.
         first_step: steps done in former sessions.
         names: {metric: its display name}, in the order in which they are shown.
+        may_stop: whether the run may end before its last epoch.
     """
 
-    def __init__(self, history, *, first_step, names):
+    def __init__(self, history, *, first_step, names, may_stop=False):
         super().__init__()
+        self.may_stop = may_stop
+        self._is_announced = history.plan.epochs is None
         self.history = history
         self.first_step = first_step
         self.names = names
@@ -370,8 +373,11 @@ class Progress(keras.callbacks.Callback):
         record, last_step = self.history.records[-1], self.history.plan.steps
         # Not from the start: the first step compiles, and would make the remaining time too long.
         self._first_record = self._first_record or record
+        if self._is_to_announce(record):
+            self._is_announced = True
+            self.write(self._announcement(record))
         train = f"{describe(record['train'], self.names)}{_speed(record)}"
-        line = f"step {record['step']}/{last_step}:"
+        line = f"{self.history.plan.described(record['step'])}:"
         evaluated = f"eval: {describe(record['eval'], self.names)}" if "eval" in record else ""
         if self._bar.is_drawn:
             self._bar.update(record["step"], note=train)
@@ -395,6 +401,25 @@ class Progress(keras.callbacks.Callback):
         """Ends the bar; also to be called where `fit` raises an error, which calls no callback."""
         if self._bar is not None:
             self._bar.close()
+
+    def _is_to_announce(self, record):
+        """Whether enough is timed to say how long an epoch takes: a quarter, or an evaluation."""
+        if self._is_announced or record is self._first_record:
+            return False
+        timed = record["step"] - self._first_record["step"]
+        return 4 * timed >= self.history.plan.evaluate_every or "eval" in record
+
+    def _announcement(self, record):
+        """`Up to 23 epochs of about 7 s each.`, from the records of this session."""
+        plan, before = self.history.plan, self._first_record
+        steps, seconds = (record[name] - before[name] for name in ("step", "seconds"))
+        seconds *= plan.evaluate_every / steps
+        duration = f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds / 60:.1f} minutes"
+        done = self.first_step // plan.evaluate_every
+        epochs = f"{plan.epochs - done}{' more' if done else ''}"
+        up_to = "Up to " if self.may_stop else ""
+        noun = "epoch" if plan.epochs - done == 1 else "epochs"
+        return f"{up_to}{epochs} {noun} of about {duration} each."
 
     def _remaining(self, record):
         """`, 1:02:03 left`, as far as it is known."""

@@ -16,7 +16,6 @@ from keras_bert.base.signals import stop_later
 from keras_bert.training.checkpoint import (
     BestModel,
     Checkpoint,
-    evaluations_since_best,
     frozen_weights,
 )
 from keras_bert.training.devices import Devices
@@ -32,7 +31,7 @@ def train(
     *,
     task,
     best=None,
-    patience=None,
+    stopping=None,
     evaluate_first=False,
     constants=None,
     keep_checkpoints=KEEP_CHECKPOINTS,
@@ -52,14 +51,14 @@ def train(
         plan: the `Plan`.
         task: the task that `model` is, or is the head of.
         best: the file for the best weights so far, or None.
-        patience: end after so many evaluations in a row without a better `task.METRIC`; None is
-            never. The plan has a checkpoint after each evaluation then.
+        stopping: what may end the run before its last step, an `EarlyStopping` or `Minutes`, or
+            None. The plan has a checkpoint where it does.
         evaluate_first: evaluate before the first step, too.
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
         keep_checkpoints: how many checkpoints are kept, the newest ones.
         callbacks: further callbacks, of the chief alone, which write into the run's folder.
         user_callbacks: those of the setting `callbacks`; the chief alone calls them.
-        report: called with a line where a checkpoint is damaged.
+        report: called with a line on the step that a run resumes at, and on damaged checkpoints.
 
     Returns:
         The records of the whole run (see `History`).
@@ -74,7 +73,9 @@ def train(
             run.checkpoints, model, keep=keep_checkpoints, frozen=frozen_weights(task)
         )
     first_step, records = devices.restored(checkpoint, model, report) or (0, [])
-    if first_step == plan.steps or is_out_of_patience(records, task, patience):
+    if first_step and report is not None:
+        report(f"Resumed at step {first_step}.")
+    if first_step == plan.steps or (stopping is not None and stopping.is_over(records)):
         return records  # interrupted after the last checkpoint
     matrix_rate = None
     if source.at(first_step).flops_per_token is not None:
@@ -85,7 +86,12 @@ def train(
         loss_weights=task.default_loss_weights(),
         matrix_rate=matrix_rate,
     )
-    progress = Progress(history, first_step=first_step, names=task.SHOWN)
+    progress = Progress(
+        history,
+        first_step=first_step,
+        names=task.SHOWN,
+        may_stop=stopping is not None and stopping.may_end,
+    )
     chain = [HeldOutMetrics(source, plan), history, progress]
     if devices.is_chief:
         outputs = list(task.output)
@@ -93,8 +99,8 @@ def train(
         chain += [*callbacks, *make_user_callbacks(user_callbacks, history)]
         if best is not None:
             chain.append(BestModel(task, best, history))
-    if patience is not None:
-        chain.append(Patience(task, history, patience))
+    if stopping is not None:
+        chain.append(EndIfOver(stopping, history))
     if user_callbacks:
         chain.append(AgreeOnStop(devices))
     training = source.at(first_step).training(first_step)
@@ -224,25 +230,17 @@ class HeldOutMetrics(keras.callbacks.Callback):
             logs.update({f"val_{name}": value for name, value in metrics.items()})
 
 
-class Patience(keras.callbacks.Callback):
-    """Ends the run after `patience` evaluations without a better metric.
+class EndIfOver(keras.callbacks.Callback):
+    """Ends the run where `stopping.is_over(records)`, as a resumed run finds in its checkpoint."""
 
-    It counts in the records, which a checkpoint contains, so that a resumed run ends there, too.
-    """
-
-    def __init__(self, task, history, patience):
+    def __init__(self, stopping, history):
         super().__init__()
-        self.task = task
+        self.stopping = stopping
         self.history = history
-        self.patience = patience
 
     def on_epoch_end(self, epoch, logs=None):
-        if is_out_of_patience(self.history.records, self.task, self.patience):
+        if self.stopping.is_over(self.history.records):
             self.model.stop_training = True
-
-
-def is_out_of_patience(records, task, patience):
-    return patience is not None and evaluations_since_best(records, task.METRIC) >= patience
 
 
 class Checkpoints(keras.callbacks.Callback):

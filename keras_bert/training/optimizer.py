@@ -146,19 +146,22 @@ class PerUpdate(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         schedule: the learning rate by the number of updates done.
         batches: the batches of an update.
+        first_step: updates that were done before those that are counted.
     """
 
-    def __init__(self, *, schedule, batches):
+    def __init__(self, *, schedule, batches, first_step=0):
         self.schedule = schedule
         self.batches = batches
+        self.first_step = first_step
 
     def __call__(self, step):
-        return self.schedule(ops.floor_divide(step, self.batches))
+        return self.schedule(ops.floor_divide(step, self.batches) + self.first_step)
 
     def get_config(self):
         return {
             "schedule": keras.saving.serialize_keras_object(self.schedule),
             "batches": self.batches,
+            "first_step": self.first_step,
         }
 
     @classmethod
@@ -415,3 +418,13 @@ def default_optimizer(task, *, steps, learning_rate=None):
         "weight_decay": WEIGHT_DECAY,
     }
     return make_optimizer(task, **options | task.DEFAULT_OPTIMIZER | given, steps=steps)
+
+
+def schedule_is_over(optimizer):
+    """Whether an optimizer has done all steps of a schedule of this module that falls to 0."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
+    schedule, done = optimizer._learning_rate, int(optimizer.iterations)
+    while isinstance(schedule, PerUpdate):
+        schedule, done = schedule.schedule, done + schedule.first_step
+    falls = isinstance(schedule, WarmupLinearDecay | WarmupCosineDecay)
+    return falls and done >= schedule.steps

@@ -23,6 +23,7 @@ class Plan:
         checkpoint_every: likewise for checkpoints.
         checkpoint_evaluations: whether there is also a checkpoint after each evaluation.
         phase_ends: the step at the end of each phase; () is one phase.
+        epochs: of `evaluate_every` steps each, or None for a run that has none.
     """
 
     steps: int
@@ -31,6 +32,7 @@ class Plan:
     checkpoint_every: int
     checkpoint_evaluations: bool = False
     phase_ends: tuple = ()
+    epochs: int | None = None
 
     @cached_property
     def _phases(self):
@@ -85,6 +87,13 @@ class Plan:
         return self._falls_on(step, self.checkpoint_every) or (
             self.checkpoint_evaluations and self.evaluates(step)
         )
+
+    def described(self, step):
+        """`step 27/207 (epoch 3 of 23)`, after so many steps."""
+        text = f"step {step}/{self.steps}"
+        if self.epochs is None:
+            return text
+        return f"{text} (epoch {max(1, math.ceil(step / self.evaluate_every))} of {self.epochs})"
 
     def _falls_on(self, step, every):
         """Whether a step is the last of its phase, or a multiple of `every` from its beginning."""
@@ -159,6 +168,7 @@ def plan_epochs(epochs, *, examples, batch_size, checkpoint_every, steps_per_exe
         evaluate_every=steps_per_epoch,
         checkpoint_every=checkpoint_every,
         checkpoint_evaluations=True,
+        epochs=epochs,
     )
 
 

@@ -24,6 +24,7 @@ from keras_bert.training.devices import Devices, run_of, scope_of_run
 from keras_bert.training.health import health
 from keras_bert.training.loop import check_callbacks, train
 from keras_bert.training.optimizer import depths, make_optimizer
+from keras_bert.training.parts.minutes import Minutes
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,
@@ -125,31 +126,61 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
                 for folder in folders:
                     stack.enter_context(damage_is_named(folder))
                 steps = _steps(task, run, folders, settings, began=began, report=report)
-                plan = plan_steps(
-                    steps,
-                    evaluate_every=settings.eval_every or settings.checkpoint_every,
-                    checkpoint_every=settings.checkpoint_every,
-                    steps_per_execution=settings.steps_per_execution,
-                )
-                _compile(task, settings, steps=plan.steps)
-                source, callbacks = _source(task, run, folders, settings, steps, plan)
-                records = train(
-                    task,
-                    run,
-                    source,
-                    plan,
-                    task=task,
-                    evaluate_first=True,
-                    constants={"unigram_entropy": _unigram_losses(task, folders[-1])},
-                    keep_checkpoints=settings.keep_checkpoints,
-                    callbacks=callbacks,
-                    user_callbacks=settings.callbacks,
-                    report=report,
-                )
+                before = time.perf_counter() - began
+                while True:
+                    records, planned = _train(task, run, folders, settings, steps, before, report)
+                    if planned is None:
+                        break
+                    steps = planned
             if not Devices().is_chief:
                 return run.finish()
             save_folder(task, task.tokenizer, run.model, overwrite=True)
             return run.finish(_summary(records, task, folders[-1], settings, steps=steps))
+
+
+def _train(task, run, folders, settings, steps, before, report):
+    """Trains for the planned steps of each phase, or to where there is time for other steps.
+
+    `before` are the seconds until here, which count toward the minutes of the run.
+
+    Returns (the records of the run, the new steps of each phase or None).
+    """
+    plan = plan_steps(
+        steps,
+        evaluate_every=settings.eval_every or settings.checkpoint_every,
+        checkpoint_every=settings.checkpoint_every,
+        steps_per_execution=settings.steps_per_execution,
+    )
+    _compile(task, settings, steps=plan.steps)
+    source, callbacks = _source(task, run, folders, settings, steps, plan)
+    minutes = None
+    if settings.minutes is not None:
+        of_phases = [phase.minutes for phase in settings.phases]
+        minutes = Minutes(of_phases, steps, plan, before, settings.steps_per_execution)
+    records = train(
+        task,
+        run,
+        source,
+        plan,
+        task=task,
+        stopping=minutes,
+        evaluate_first=True,
+        constants={"unigram_entropy": _unigram_losses(task, folders[-1])},
+        keep_checkpoints=settings.keep_checkpoints,
+        callbacks=callbacks,
+        user_callbacks=settings.callbacks,
+        report=report,
+    )
+    planned = None if minutes is None else minutes.new_steps(records)
+    if planned is not None:
+        report(f"Planned again for the given time: {_counted(planned)}.")
+        run.resolve("steps", planned)
+    return records, planned
+
+
+def _counted(steps):
+    """The steps of each phase in words."""
+    return ", then ".join(counted(number, "step") for number in steps)
 
 
 def _open_folders(settings):
@@ -211,7 +242,7 @@ def _steps(task, run, folders, settings, *, began, report):
         evaluate_every=settings.eval_every or settings.checkpoint_every,
         multiple_of=settings.steps_per_execution,
     )
-    report(f"Planned for the given time: {', then '.join(counted(n, 'step') for n in steps)}.")
+    report(f"Planned for the given time: {_counted(steps)}.")
     return run.resolve("steps", steps)
 
 

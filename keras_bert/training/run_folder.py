@@ -2,7 +2,7 @@
 
 OUTPUT/run.json       every setting, written first: it marks the folder of a command; at the end
                       also hashes of the results and of the model's files
-OUTPUT/checkpoints/   for resuming
+OUTPUT/checkpoints/   for resuming, until the run is finished
 OUTPUT/logs/          TensorBoard
 OUTPUT/bad_batch.npz  the batch with an infinite or NaN loss, until a run succeeds
 OUTPUT/model/         the model folder
@@ -64,6 +64,7 @@ class RunFolder:
         defaults: those of settings that this or an earlier version does not have.
         locations: settings that only locate inputs; they may change where fingerprints do not.
         has_model: whether the run writes OUTPUT/model; only those of a series may, in OUTPUT/runs.
+        keeps_checkpoint: whether a finished run keeps its last checkpoint.
 
     Attributes:
         damage: what is wrong with the results or the model of a run that ended, a phrase that names
@@ -81,6 +82,7 @@ class RunFolder:
         defaults=None,
         locations=frozenset(),
         has_model=True,
+        keeps_checkpoint=False,
     ):
         self.path = Path(path)
         self.command = command
@@ -96,6 +98,7 @@ class RunFolder:
         self._defaults = defaults or {}
         self._locations = locations
         self._has_model = has_model
+        self._keeps_checkpoint = keeps_checkpoint
         # Through JSON, so that it compares equal to what is read back (tuples, int keys).
         now = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
 
@@ -126,7 +129,8 @@ class RunFolder:
 
         Raises `InputError` as the class does, where another run is using the folder, and where it
         has `damage`, which only a command that `rewrites_model` from the last checkpoint can
-        repair. An interrupt that ends the body gets the sentence of `how_far`.
+        repair, if the run has kept it. An interrupt that ends the body gets the sentence of
+        `how_far`.
         """
         path = Path(settings.output)
         _reject_file(path)
@@ -141,8 +145,9 @@ class RunFolder:
                 defaults=settings.defaults() | settings.removed_defaults(),
                 locations=settings.path_names() | {"architecture"},  # which may be a config.json
                 has_model=has_model,
+                keeps_checkpoint=settings.keep_last_checkpoint,
             )
-            if run.damage is not None and not rewrites_model:
+            if run.damage is not None and not (rewrites_model and run.has_checkpoint):
                 raise InputError.naming(
                     "The run in {} is finished, but {}. Restore it from a copy, or use "
                     "{force=True} to train again.",
@@ -160,6 +165,13 @@ class RunFolder:
     def finished(self):
         """Whether the run ended, with its results and its model undamaged."""
         return self._metrics.is_file() and self.damage is None
+
+    @property
+    def has_checkpoint(self):
+        """Whether the folder has a checkpoint."""
+        from keras_bert.training.checkpoint import latest_checkpoint  # which loads numpy
+
+        return latest_checkpoint(self.checkpoints) is not None
 
     def discard_unless_begun(self):
         """Deletes the run.json of a new run that has written nothing else.
@@ -259,12 +271,16 @@ class RunFolder:
         return metrics
 
     def _tidy(self):
-        """Deletes what a finished run does not need, such as all checkpoints but the newest."""
+        """Deletes what a finished run does not need."""
         from keras_bert.training.checkpoint import checkpoints_in  # which loads numpy
 
-        older = checkpoints_in(self.checkpoints)[:-1]
-        for leftover in (self.best, self.bad_batch, *older):
+        checkpoints = checkpoints_in(self.checkpoints)
+        if self._keeps_checkpoint:
+            checkpoints = checkpoints[:-1]
+        for leftover in (self.best, self.bad_batch, *checkpoints):
             delete(leftover)
+        with contextlib.suppress(OSError):  # it is not there, or not empty
+            self.checkpoints.rmdir()
 
     def _reject_other_settings(self, before, now):
         contents = _different(before["inputs"], now["inputs"])

@@ -135,6 +135,11 @@ class RunSettings(Settings):
         at_least=1,
         recorded=False,
     )
+    keep_last_checkpoint: bool = checkpoint_setting(
+        False,
+        help="keep the last checkpoint of a finished run, about three times the size of its model",
+        recorded=False,
+    )
     strategy: str = hardware_setting(
         "auto",
         help="the devices: one (none), all GPUs of this machine (mirrored), the machines of "

@@ -82,7 +82,7 @@ def test_labels_are_counted_and_coloured_by_their_fraction_of_the_true_ones(draw
     for ticks in (axis.get_xticklabels(), axis.get_yticklabels()):
         assert [tick.get_text() for tick in ticks] == ["ham", "spam"]
     (axis,) = drawn["labels"].axes
-    columns = ["precision", "0.500", "0.000", "recall", "0.250", "0.000", "F1", "0.375", "0.000"]
+    columns = ["precision", "0.500", "–", "recall", "0.250", "–", "F1", "0.375", "–"]
     assert [text.get_text() for text in axis.texts] == [*columns, "examples", "4", "0"]
 
 

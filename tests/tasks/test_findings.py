@@ -111,7 +111,7 @@ def test_a_run_without_the_defaults_is_told_to_take_them():
     assert "--class-weights" not in findings()[0]
     task.tuned, task.settings.temperature = ("temperature",), 1.0
     *_, calibration = findings()
-    assert calibration.startswith("Not calibrated") and "(--dev)" in calibration
+    assert calibration.startswith("Not calibrated: no temperature") and "(--dev)" in calibration
     task.settings.temperature = 1.5
     assert len(findings()) == 2
 

@@ -109,7 +109,6 @@ def test_fit_has_the_official_metrics_and_predict_keeps_the_order(task_type, tmp
     if cls.MIN_LABELS and not arguments:
         arguments = {"labels": ["x", "y"]}
     task = cls(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, dropout=0.0, **arguments)
-    task.compile_defaults("sgd")
     monitor = f"val_{metrics.split()[0]}"
     stopping = keras.callbacks.EarlyStopping(monitor, mode="max", patience=0)
     stopping.set_model(task)

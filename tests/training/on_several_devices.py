@@ -129,6 +129,7 @@ def pretraining(data, output, **settings):
         "eval_every": 20,
         "learning_rate": 3e-3,
         "deterministic": True,
+        "keep_last_checkpoint": True,
         **settings,
     }
 

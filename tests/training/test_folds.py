@@ -8,7 +8,12 @@ import pytest
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
-from keras_bert.readers.examples import fold_numbers, held_back, line_on_held_back
+from keras_bert.readers.examples import (
+    fold_numbers,
+    held_back,
+    line_on_held_back,
+    line_on_missing_labels,
+)
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.readers.squad import Question
 from keras_bert.readers.texts import LabelledText
@@ -44,6 +49,24 @@ def test_each_label_is_divided_evenly_and_a_single_one_stays_in_training():
     assert len(dev) in (24, 25)
     assert len(train) + len(dev) == len(examples)
     assert [e.text for e in train] == [e.text for e in examples if e in train]
+
+
+def test_every_label_of_several_texts_is_in_the_dev_data_if_it_can_be():
+    """Nine texts of a label are in nine of the ten folds; a label of one text is in training."""
+    examples = labelled(a=200, b=97, c=9, d=1)
+    train, dev = held_back(examples)
+    assert {e.label for e in dev} == {"a", "b", "c"}
+    assert line_on_missing_labels(train, dev) == (
+        'No dev example has some of the labels ("d": 1 in training), so that the metrics on the '
+        "dev data say nothing about them."
+    )
+    assert line_on_missing_labels(train, train) is None
+
+
+def test_labels_that_come_once_are_no_labels():
+    examples = [example(f"text {n}", f"ticket {n}") for n in range(30)]
+    with raises_input_error("train.csv: every label comes once, such as 'ticket 0', so ..."):
+        held_back(examples)
 
 
 def test_the_order_of_the_examples_does_not_matter():

@@ -20,7 +20,10 @@ def metrics(
 
 
 def test_a_healthy_run_is_told_with_every_metric():
-    assert health(metrics()) == {
+    verdict = health(metrics())
+    texts = verdict.pop("findings")
+    assert f"The run looks healthy: {'; '.join(texts)}." == verdict["sentence"]
+    assert verdict == {
         "is_healthy": True,
         "sentence": "The run looks healthy: masked-token loss 4.000, below the unigram "
         "baseline 6.000; past the plateau below the unigram baseline, which ends at 5.400; next "
@@ -53,6 +56,7 @@ def test_what_is_wrong_is_said_first_and_the_rest_behind_it(said, changed):
         changed == {"loss": 6.1} and said in verdict["sentence"]
     )
     assert "no divergence" in verdict["sentence"].partition(" (")[2] or "held_out" in changed
+    assert any(text.startswith(said) for text in verdict["findings"][:2])
     assert verdict["sentence"].endswith(").") and verdict["sentence"].count(". ") == 0
 
 

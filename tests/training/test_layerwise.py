@@ -9,15 +9,11 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training import run_folder
-from keras_bert.training.checkpoint import (
-    Checkpoint,
-    best_record,
-    evaluations_since_best,
-    latest_checkpoint,
-)
+from keras_bert.training.checkpoint import Checkpoint, latest_checkpoint
 from keras_bert.training.finetune import finetune
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.optimizer import depths, layers_to_train, train_last_layers
+from keras_bert.training.parts.early_stopping import EarlyStopping
 from keras_bert.training.update_rules import AdamW, LayerwiseAdamW
 from tests.messages import raises_input_error
 from tests.seeds import make_rng
@@ -135,7 +131,7 @@ def test_how_many_layers_are_trained(task):
         ({"layer_decay": 1.1}, "`layer_decay` must be at most 1. Received: 1.1"),
         ({"train_layers": 0}, "`train_layers` must be at least 1. Received: 0."),
         ({"schedule": "square"}, "`schedule` is 'square'. It should be linear, slanted"),
-        ({"patience": 0}, "`patience` must be at least 1. Received: 0."),
+        ({"patience": -1}, "`patience` must be at least 0. Received: -1."),
     ],
 )
 def test_settings_that_do_not_go_together(settings, message):
@@ -258,9 +254,18 @@ def test_float16_has_the_losses_of_float32_and_a_scaled_loss(
 
 @pytest.fixture(scope="module")
 def patient(given, tmp_path_factory):
-    """A head whose rate is too low to change any answer: the first epoch is the best."""
+    """A head whose rate is too low to change any answer: the first epoch is the best.
+
+    It predicts both labels: a run goes on while it predicts one for everything.
+    """
     output = tmp_path_factory.mktemp("patient") / "run"
+    task = Classifier(*load(given["model"]), labels=["bad", "good"])
+    texts = [f"{'film plot ' * i}{word}" for i in range(3) for word in ("good", "bad")]
+    bad, good = task.predict(texts, verbose=0)["logits"].T
+    task.classifier.bias.assign([np.median(good - bad), 0.0])
+    task.save(output.with_name("start"))
     given = {**given, "freeze_encoder": True, "epochs": 5, "patience": 2, "keep": "best"}
+    given["model"] = output.with_name("start")
     given |= {"learning_rate": 1e-9, "checkpoint_every": 500}
     told = []
     with pytest.MonkeyPatch.context() as patch:
@@ -273,7 +278,7 @@ def test_a_run_ends_when_its_patience_does(patient):
     _, output, metrics, told = patient
     assert metrics["steps"] == metrics["history"][-1]["step"] == 9
     assert metrics["kept"] == {"which": "best", "epoch": 1, "step": 3}
-    assert "Stopped early: 2 epochs without a better accuracy on the dev data." in told
+    assert EarlyStopping("accuracy", patience=2).line() in told
     assert latest_checkpoint(output / "checkpoints").name == "step-000000009.safetensors"
 
 
@@ -285,41 +290,3 @@ def test_patience_counts_on_after_a_stop(patient):
     # Killed between the last checkpoint and the results: nothing is trained any more.
     (output / "metrics.json").unlink()
     assert finetune(**given, output=output) == metrics
-
-
-def test_patience_is_counted_from_the_best_evaluation():
-    def records(*metrics):
-        return [{} if metric is None else {"eval": {"f1": metric}} for metric in metrics]
-
-    assert evaluations_since_best(records(None), "f1") == 0
-    assert evaluations_since_best(records(0.5, None, 0.5, 0.4), "f1") == 2
-    assert evaluations_since_best(records(0.5, 0.4, None, 0.6, None), "f1") == 0
-
-
-def test_of_equal_metrics_the_lower_loss_is_the_best():
-    def records(*pairs):
-        return [{"eval": {"f1": f1, "loss": loss}} for f1, loss in pairs]
-
-    nan = float("nan")
-    for pairs, best in (
-        ([(0.5, 0.9), (0.5, 0.7), (0.5, 0.8)], 1),
-        ([(0.5, 0.7), (0.5, 0.7)], 0),
-        ([(0.5, 0.1), (0.6, 0.9)], 1),
-        ([(0.5, nan), (0.5, 0.9), (0.4, 0.1)], 1),
-        ([(0.5, 0.9), (0.5, nan), (0.5, None)], 0),
-    ):
-        history = records(*pairs)
-        assert best_record(history, "f1") is history[best]
-    # A lower loss alone does not keep a run going.
-    assert evaluations_since_best(records((0.5, 0.9), (0.5, 0.7), (0.5, 0.6)), "f1") == 2
-
-
-def test_nan_is_never_the_best_metric():
-    nan = {"eval": {"f1": float("nan")}}
-    left_out = {"eval": {"loss": 1.0}}  # as the curve has it
-    low, high = ({"eval": {"f1": value}} for value in (-1.0, 0.5))
-    for first in (nan, left_out):
-        assert best_record([first, low, high, nan], "f1") is high
-        assert best_record([first, low], "f1") is low
-        assert best_record([first, nan], "f1") is first
-        assert evaluations_since_best([first, high, nan], "f1") == 1

@@ -15,7 +15,8 @@ from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training import costs, pretrain, pretraining_examples
 from keras_bert.training.costs import steps_in
-from keras_bert.training.plan import BatchSource
+from keras_bert.training.parts.minutes import Minutes, steps_again
+from keras_bert.training.plan import BatchSource, plan_steps
 from keras_bert.training.pretraining_examples import InputTimer
 from keras_bert.training.settings import PretrainSettings
 from tests.messages import raises_input_error
@@ -166,3 +167,56 @@ def test_a_batch_that_is_there_already_is_not_waited_for(clock):
     first = waited.seconds
     next(batches)
     assert SECONDS <= first == waited.seconds
+
+
+def course(*points):
+    """Records of (step, seconds)."""
+    return [{"step": step, "seconds": seconds} for step, seconds in points]
+
+
+@pytest.mark.parametrize(
+    "minutes, steps, points, expected",
+    [
+        ([10], [600], [(0, 0), (10, 10), (100, 100)], None),  # as planned
+        ([10], [600], [(0, 0), (10, 10), (100, 103)], None),  # nearly
+        ([10], [600], [(10, 5), (110, 55)], [110 + 1090]),  # twice as fast
+        ([10], [600], [(10, 30), (110, 230)], [110 + 185]),  # half as fast
+        ([10], [600], [(10, 30), (110, 900)], [111]),  # no time is left
+        ([10], [600], [(10, 5), (550, 275)], None),  # the last tenth stays
+        ([10], [600], [(100, 9)], None),  # nothing is timed yet
+        ([10, 5], [600, 300], [(10, 5), (110, 55)], [110 + 1090, 300]),
+        ([10, 5], [600, 300], [(600, 600), (610, 605), (710, 655)], [600, 110 + 490]),
+        ([10, 5], [600, 300], [(600, 600)], None),
+    ],
+)
+def test_steps_are_planned_again_by_what_they_have_taken(minutes, steps, points, expected):
+    assert steps_again(minutes, steps, course(*points)) == expected
+
+
+def test_the_start_counts_and_executions_are_whole():
+    records = course((10, 5), (110, 55))
+    assert steps_again([10], [600], records, before=100) == [110 + 890]
+    assert steps_again([10], [600], records, before=100, multiple_of=4) == [110 + 888]
+
+
+@pytest.mark.parametrize("seconds_per_step", [0.3, 1.0, 4.0])
+def test_a_run_ends_when_its_minutes_do_and_a_new_plan_is_made_once(seconds_per_step):
+    """At a speed that does not change; planned was a second per step."""
+    minutes, steps, records, plans = [60], [3600], [], 0
+    while True:
+        plan = plan_steps(steps, evaluate_every=100, checkpoint_every=100)
+        rule = Minutes(minutes, steps, plan, before=0.0)
+        assert not records or not rule.is_over(records)  # nor does a resumed run plan again
+        first = plan.record_at(records[-1]["step"]) if records else 0
+        for number in range(first, plan.records):
+            step = plan.step_of(number)
+            records += course((step, step * seconds_per_step))
+            if rule.is_over(records):
+                break
+        again = rule.new_steps(records)
+        if again is None:
+            break
+        assert records[-1]["step"] % 100 == 0  # there is a checkpoint to resume from
+        steps, plans = again, plans + 1
+    assert records[-1]["seconds"] == pytest.approx(3600, rel=0.05)
+    assert plans == (seconds_per_step != 1.0)

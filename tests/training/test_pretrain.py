@@ -93,7 +93,7 @@ def run(data, architecture):
             data=folder,
             output=output,
             architecture=settings.pop("architecture", architecture),
-            **{**short, **settings},
+            **{"keep_last_checkpoint": True, **short, **settings},
         )
 
     return call
@@ -183,6 +183,7 @@ def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_uninterrup
         "vocab": data / "vocab.txt",
         "output": output,
         "architecture": architecture,
+        "keep_last_checkpoint": True,
         **SHORT,
         **phases,
     }
@@ -258,7 +259,8 @@ def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_
     torn.write_bytes(content)
     run(output, **phases, report=said.append)
     assert said == [
-        f"The checkpoint {torn} is damaged. Resuming from the one before it, of step 11."
+        f"The checkpoint {torn} is damaged. Resuming from the one before it, of step 11.",
+        "Resumed at step 11.",
     ]
     assert_same_run(output, uninterrupted)
     steps = [step for step, _ in scalars(output / "logs" / "train", "masked_lm/loss")]

@@ -43,6 +43,22 @@ def test_a_new_folder_is_begun_and_the_same_command_goes_on_with_it(tmp_path):
     assert read_metrics(output / "metrics.json") == {"loss": 1.5}
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_finished_run_deletes_its_checkpoints_unless_the_last_is_asked_for(tmp_path, keeps):
+    settings = RunSettings.of({"output": str(tmp_path / "run"), "keep_last_checkpoint": keeps})
+    with RunFolder.of(settings, command="finetune", inputs={}) as run:
+        run.checkpoints.mkdir()
+        for name in ("step-000000002", "step-000000009", "best"):
+            (run.checkpoints / f"{name}.safetensors").touch()
+        finish(run, {"loss": 1.5})
+    left = [path.name for path in tmp_path.glob("run/checkpoints/*")]
+    assert left == (["step-000000009.safetensors"] if keeps else [])
+    assert run.checkpoints.exists() == keeps
+    without = RunSettings.of({"output": str(tmp_path / "run")})
+    with RunFolder.of(without, command="finetune", inputs={}) as run:
+        assert run.finished and not run.checkpoints.exists()
+
+
 @pytest.mark.parametrize("damaged", ["", "{", "[]", "{}", "[" * 100_000])
 def test_damaged_results_of_a_finished_run_are_one_sentence(tmp_path, damaged):
     finish(open_folder(tmp_path / "run"), {"loss": 1.5})
@@ -86,6 +102,12 @@ def test_a_finished_run_whose_results_are_damaged_is_not_said_to_be_finished(
     with raises_input_error(f"is finished, but ...{message}... Restore it from a copy"):
         with RunFolder.of(settings, command="finetune", inputs={}):
             pass
+    # Nor can a command that would write the model again from a checkpoint, if there is none.
+    with raises_input_error("Restore it from a copy, or use `force=True` to train again."):
+        with RunFolder.of(settings, command="finetune", inputs={}, rewrites_model=True):
+            pass
+    (tmp_path / "run" / "checkpoints").mkdir()
+    (tmp_path / "run" / "checkpoints" / "step-000000009.safetensors").touch()
     with RunFolder.of(settings, command="finetune", inputs={}, rewrites_model=True) as run:
         assert not run.finished and run.damage
         run.reopen()

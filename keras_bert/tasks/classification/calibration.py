@@ -46,18 +46,23 @@ def best_thresholds(probabilities, matrix, *, default):
     """For each label the threshold with the highest F1, a list of C floats.
 
     It is in the middle between two probabilities, so that rounding decides nothing. A label without
-    examples has the `default`.
+    examples has the `default`, and so has one whose F1 no threshold makes higher.
 
     Shapes: probabilities (N, C), matrix (N, C) of 0 and 1.
     """
     columns = zip(np.asarray(probabilities, np.float64).T, matrix.T > 0, strict=True)
-    return [_best_threshold(*column) if column[1].any() else default for column in columns]
+    return [_best_threshold(*column, default=default) for column in columns]
 
 
-def _best_threshold(probabilities, expected):
+def _best_threshold(probabilities, expected, *, default):
+    if not expected.any():
+        return default
     precision, recall, thresholds = precision_recall_curve(expected, probabilities)
     f1 = 2 * precision * recall / np.maximum(precision + recall, np.finfo(float).tiny)
     # Scikit-learn predicts what is at least the threshold; the last point predicts nothing.
+    given = probabilities > default
+    if f1.max() <= 2 * (given & expected).sum() / (given.sum() + expected.sum()):
+        return default
     best = thresholds[f1[:-1].argmax()]
     lower = probabilities[probabilities < best].max(initial=0.0)
     return float(np.clip((best + lower) / 2, _MARGIN, 1 - _MARGIN))

@@ -280,14 +280,23 @@ class Classifier(TextTask):
         return tuple(name for name, is_tuned in tuned.items() if is_tuned)
 
     def tune_threshold(self, outputs, sequences):
-        """Fits the temperature with `calibrate`, and the thresholds with `tune_thresholds`."""
+        """Fits the temperature with `calibrate`, and the thresholds with `tune_thresholds`.
+
+        A temperature that does not lower the calibration error is 1, and a threshold that does not
+        raise the F1 of its label is the default.
+        """
         logits, examples = self.of_examples(outputs["logits"], sequences), sequences.examples
-        if "temperature" in self.tuned and self.settings.multi_label:
-            matrix = label_matrix(examples, self.labels)
-            self.update_settings(temperature=fitted_temperature_of_decisions(logits, matrix))
-        elif "temperature" in self.tuned:
-            numbers = label_numbers(examples, self.labels)
-            self.update_settings(temperature=fitted_temperature(logits, numbers))
+        if "temperature" in self.tuned:
+            if self.settings.multi_label:
+                temperature = fitted_temperature_of_decisions(
+                    logits, label_matrix(examples, self.labels)
+                )
+            else:
+                temperature = fitted_temperature(logits, label_numbers(examples, self.labels))
+            self.update_settings(temperature=temperature)
+            errors = self.calibration_error(outputs, sequences)
+            if errors["after"] >= errors["before"]:
+                self.update_settings(temperature=1.0)
         if "threshold" in self.tuned:
             probabilities = expit(logits.astype(np.float64) / self.temperature)
             matrix = label_matrix(examples, self.labels)

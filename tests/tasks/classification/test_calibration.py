@@ -1,5 +1,7 @@
 """A temperature and thresholds that are fitted on dev data: scikit-learn's, stored and used."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,10 +20,12 @@ from keras_bert.tasks.classification.calibration import (
     fitted_temperature,
     fitted_temperature_of_decisions,
 )
+from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.metrics import calibration
 from keras_bert.training.finetune import finetune
 from tests.messages import raises_input_error
 from tests.seeds import make_rng
+from tests.small_model import make_encoder, make_tokenizer
 
 
 class Logits(ClassifierMixin, BaseEstimator):
@@ -94,6 +98,30 @@ def test_thresholds_have_the_highest_f1_that_scikit_learn_finds():
         expected, of_label = matrix[:, column], probabilities[:, column]
         best = max(f1_score(expected, of_label >= t) for t in np.unique(of_label))
         assert f1_score(expected, of_label > threshold) == pytest.approx(best)
+
+
+def test_a_threshold_that_raises_no_f1_stays():
+    matrix = np.array([[1, 1], [1, 0], [0, 1], [0, 0]])
+    probabilities = np.array([[0.9, 0.45], [0.6, 0.2], [0.4, 0.4], [0.1, 0.1]])
+    right, raised = best_thresholds(probabilities, matrix, default=0.5)
+    assert right == 0.5 and raised == pytest.approx(0.3)
+
+
+def test_a_temperature_that_raises_the_calibration_error_is_not_kept():
+    """The most probable label is right as often as it says; the others are not, in 3 of 10."""
+    tokenizer = make_tokenizer()
+    task = Classifier(make_encoder(tokenizer), tokenizer, labels=["a", "b", "c"], calibrate=True)
+    sequences = SimpleNamespace(examples=[SimpleNamespace(label=x) for x in "aaaaaaaccc"])
+    logits = np.log(np.array([[0.7, 0.29, 0.01]] * 10))
+    assert fitted_temperature(logits, np.array([0] * 7 + [2] * 3)) > 1.5
+    task.tune_threshold({"logits": logits}, sequences)
+    assert task.settings.temperature == 1
+    errors = task.calibration_error({"logits": logits}, sequences)
+    assert errors["before"] == errors["after"] == pytest.approx(0, abs=1e-6)
+    overconfident = np.log(np.array([[0.98, 0.01, 0.01]] * 10))
+    task.tune_threshold({"logits": overconfident}, sequences)
+    errors = task.calibration_error({"logits": overconfident}, sequences)
+    assert task.settings.temperature > 1.5 and errors["after"] < errors["before"]
 
 
 def test_the_expected_calibration_error_by_hand():

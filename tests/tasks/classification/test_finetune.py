@@ -51,7 +51,6 @@ def test_the_best_epoch_is_kept_and_said(run):
 def test_the_folder_holds_what_the_design_says(run):
     output, _, _ = run
     assert sorted(entry.name for entry in output.iterdir()) == [
-        "checkpoints",
         "logs",
         "metrics.json",
         "model",
@@ -59,8 +58,6 @@ def test_the_folder_holds_what_the_design_says(run):
     ]
     task = load_task(output / "model")
     assert (task.labels, task.settings.max_length) == (("bad", "good"), 16)
-    (left,) = (output / "checkpoints").iterdir()
-    assert left.name.startswith("step-")
 
 
 def test_a_finished_run_is_not_repeated_and_another_is_rejected(run, arguments, files):

@@ -10,7 +10,7 @@ from keras_bert import Regressor, evaluate, finetune, predict
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main, parse
 from keras_bert.cli.task_types import resolve_glue
-from keras_bert.training.checkpoint import best_metric_value
+from keras_bert.training.selection import best_metric_value
 from tests.eagerly import eagerly
 from tests.messages import raises_input_error
 from tests.seeds import make_rng

@@ -63,13 +63,17 @@ def test_predictions_and_exports_pool_the_logits_of_the_windows(windowed, long_t
 
 
 def test_windows_of_a_text_share_its_label_and_its_weight(windowed, long_texts):
+    """A mean over the windows is one over the texts, which the loss of a run is."""
     examples = [LabelledText(1, text, "spam") for text in long_texts]
     sequences = windowed.features(examples, labelled=True)
     counts = [len(starts(len(text.split()))) for text in long_texts]
     np.testing.assert_array_equal(np.bincount(sequences.example_of_sequence), counts)
     assert sequences.labels["logits"].tolist() == [1] * sum(counts)
     weights = np.bincount(sequences.example_of_sequence, sequences.weights["logits"])
-    np.testing.assert_allclose(weights, 1, rtol=1e-6)
+    np.testing.assert_allclose(weights, sum(counts) / len(counts), rtol=1e-6)
+    losses = np.arange(len(long_texts))  # of each text its own
+    mean = np.mean(sequences.weights["logits"] * losses[sequences.example_of_sequence])
+    assert mean == pytest.approx(losses.mean(), rel=1e-5)
     assert sequences.cut == 0
 
 

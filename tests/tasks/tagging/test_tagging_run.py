@@ -13,8 +13,8 @@ from keras_bert.inference.predict import predict
 from keras_bert.tasks.tagging.decode import word_distributions
 from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
-from keras_bert.training.checkpoint import best_metric_value
 from keras_bert.training.finetune import finetune
+from keras_bert.training.selection import best_metric_value
 from tests.messages import raises_input_error
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer

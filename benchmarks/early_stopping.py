@@ -1,0 +1,170 @@
+"""Early stopping of fine-tuning: the curves of whole runs, and any rule replayed over them.
+
+    python benchmarks/early_stopping.py --output runs/stopping --counts 100 450 --seeds 0 1
+    python benchmarks/early_stopping.py --output runs/stopping --replay
+
+A cell is a run of `keras_bert.finetune` on a cell of default_rates.py with every setting at its
+default, but that all epochs are trained: a tenth of the examples is held back as dev data, by which
+the run selects its epoch. After each epoch it is also evaluated on a test file that the run does
+not see. A cell is a line of OUTPUT/curves.jsonl, with the dev metrics, the test metric and the
+training seconds of each epoch; the same command resumes.
+
+A rule ends a run and changes nothing before that, so that a stopped run is the beginning of the
+whole one: `--replay` gives, for each cell, the epochs, the seconds and the test metric of the epoch
+that is kept, of the whole run and of the rule's, and their sums.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import real_tasks
+from default_rates import DATA, METRICS, MODELS, examples_of, start
+from finetuning import minilm
+from turns import Turns
+
+from keras_bert.training.selection import best_record
+
+MOST_TEST = 300
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--cases", type=Path, default=Path("../shared/cases"))
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=[*MODELS])
+    parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
+    parser.add_argument("--counts", nargs="+", type=int, default=[100, 450])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--replay", action="store_true", help="replay the rule of the library")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    path = arguments.output / "curves.jsonl"
+    if arguments.replay:
+        print("\n".join(replayed(path)))
+        return
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
+    turns = Turns(path, {}, lambda line: print(line[:200], flush=True))
+    for seed in arguments.seeds:
+        for count in arguments.counts:
+            for data in arguments.data:
+                for model in arguments.models:
+                    cell = {"model": model, "data": data, "count": count, "seed": seed}
+                    turns.of(cell, lambda **cell: measured(arguments, **cell))
+
+
+class Test(keras.callbacks.Callback):
+    """The metric on the test examples after each epoch."""
+
+    def __init__(self, data, examples):
+        super().__init__()
+        self._data, self._examples = data, examples
+        self.metrics, self.labels = [], []
+
+    def on_epoch_end(self, epoch, logs=None):
+        from keras_bert.inference.predict import Inference
+
+        if "val_loss" not in logs:
+            return
+        task = self.model
+        examples = list(task.read(self._examples, inferred_arguments=task.inferred_arguments))
+        sequences = task.features(examples, labelled=True)
+        outputs = Inference(task, batch_size=64).outputs(sequences)
+        metrics = task.official_metrics(task.decode(outputs, sequences), examples)
+        name = METRICS.get(DATA[self._data][0], "accuracy" if self._data == "ewt" else "f1")
+        self.metrics.append(round(100 * metrics[name], 2))
+        if "confusion" in metrics:
+            columns = zip(*metrics["confusion"], strict=True)
+            self.labels.append(sum(sum(column) > 0 for column in columns))
+
+
+def measured(arguments, *, model, data, count, seed):
+    """The curves of a cell."""
+    import keras_bert as kb
+
+    train, test = examples_of(arguments, data, count, seed)
+    test = test[:MOST_TEST]
+    output = arguments.output / "run"
+    shutil.rmtree(output, ignore_errors=True)
+    on_test = Test(data, test)
+    if model == "mini":
+        of_start = {"architecture": "mini", "vocab": str(minilm() / "vocab.txt")}
+    elif model == "minilm":
+        of_start = {"model": str(minilm())}
+    else:
+        start(arguments, model, seed)  # makes the folder
+        of_start = {"model": str(arguments.output / "quickstart" / "pretrained")}
+    metrics = kb.finetune(
+        task=DATA[data][0],
+        train=train,
+        output=str(output),
+        seed=seed,
+        max_length=128,
+        patience=0,
+        callbacks=[on_test],
+        **of_start,
+    )
+    shutil.rmtree(output)
+    evaluated = [record for record in metrics["history"] if "eval" in record]
+    return {
+        "metric": metrics["best_metric"],
+        "epochs": len(evaluated),
+        "kept": metrics["kept"]["epoch"],
+        "eval": [record["eval"] for record in evaluated],
+        "train_loss": [round(record["train"]["loss"], 4) for record in evaluated],
+        "test": on_test.metrics,
+        "test_labels": on_test.labels,
+        "dev_examples": metrics["dev"]["examples"],
+        "steps": metrics["steps"],
+    }
+
+
+def replayed(path):
+    """Lines of Markdown: each cell as it was trained, and as the rule of the library ends it."""
+    from keras_bert.training.parts.early_stopping import EarlyStopping
+
+    rows, whole, stopped = [], [], []
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        cell = json.loads(line)
+        labels = [*cell["test_labels"], *[2] * cell["epochs"]]  # of dev they were not recorded
+        records = [
+            {"number": number, "eval": {**metrics, "predicted_labels": labels[number]}}
+            for number, metrics in enumerate(cell["eval"])
+        ]
+        settings = SimpleNamespace(
+            patience=None, epochs=cell["epochs"], keep="best", gradual_unfreezing=False
+        )
+        rule = EarlyStopping.of(settings, cell["metric"])
+        lengths = range(1, len(records) + 1)
+        end = next((n for n in lengths if rule.is_over(records[:n])), len(records))
+        scores = [
+            cell["test"][best_record(part, cell["metric"])["number"]]
+            for part in (records, records[:end])
+        ]
+        name = f"{cell['data']} | {cell['model']} | {cell['count']} | {cell['seed']}"
+        rows.append(f"| {name} | {len(records)} | {end} | {scores[0]} | {scores[1]} |")
+        whole.append(scores[0])
+        stopped.append((scores[1], end / len(records)))
+    yield "| data | model | examples | seed | epochs | of the rule | test metric | of the rule |"
+    yield "|---|---|---|---|---|---|---|---|"
+    yield from rows
+    scores, fractions = zip(*stopped, strict=True)
+    yield (
+        f"The means: {statistics.mean(whole):.2f} and {statistics.mean(scores):.2f}, in "
+        f"{statistics.mean(fractions):.0%} of the epochs."
+    )
+
+
+if __name__ == "__main__":
+    main()
