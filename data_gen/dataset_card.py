@@ -140,7 +140,7 @@ def unigram_entropy(counts, special_ids):
     return float((fractions * -np.log(fractions)).sum())
 
 
-_COLOUR = "#2a6f97"
+_COLOUR = "#0072b2"
 _MOST_TOKENS = 30
 
 
@@ -167,11 +167,14 @@ def draw_card(card, vocabulary, folder):
     _draw_lengths(lengths, card)
     _draw_tokens(tokens, card, vocabulary)
     for axes in (lengths, tokens):
-        axes.grid(axis="y", alpha=0.3)
+        # As keras_bert.pictures, which a job does not import.
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#e5e7eb", linewidth=0.6)
         axes.set_axisbelow(True)
+        axes.tick_params(length=0, labelsize=9)
     heading, *facts = _facts(card)
-    figure.suptitle(heading, fontsize=13, fontweight="bold", x=0.01, ha="left")
-    lengths.set_title("\n".join(facts), fontsize=10, loc="left")
+    figure.suptitle(heading, fontsize=11, x=0.01, ha="left")
+    lengths.set_title("\n".join(facts), fontsize=9, loc="left")
     with new_file(folder.file(PICTURE)) as file:
         figure.savefig(file, dpi=120, metadata={"Software": None})
     return True
@@ -226,7 +229,7 @@ def _draw_tokens(axes, card, vocabulary):
     axes.set_xticks(np.arange(len(frequent)), names, rotation=60, ha="right")
     for label in axes.get_xticklabels():
         if not any(map(str.isalnum, label.get_text())):  # a small comma is hard to see
-            label.set(fontsize=16, fontweight="bold", rotation=0, ha="center")
+            label.set(fontsize=14, rotation=0, ha="center")
     axes.set_xlabel("most frequent tokens (train)")
     axes.set_ylabel("% of the tokens")
 

@@ -6,6 +6,7 @@ learned from exactly the words that the tokenizer will see.
 
 import contextlib
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -208,7 +209,9 @@ def _is_there(output, settings):
             f"{output} is {present}; {settings.algorithm} writes {wanted}. Use another name."
         )
     existing = [path for path in (output, counts) if FileSystems.exists(path)]
-    if settings.force and files.is_local(output):
+    if settings.force and not files.is_local(output):
+        _check_elsewhere(output, counts, inputs=settings.input, is_folder=is_folder)
+    elif settings.force:
         check = check_output_folder if is_folder else check_output_file
         check(output, is_ours=_is_vocabulary, force=True)
         if not is_folder:
@@ -224,6 +227,28 @@ def _is_there(output, settings):
         if len(parse_vocabulary(contents, folder=output)) <= settings.size:
             return True
     raise _exists(existing[0])
+
+
+def _check_elsewhere(output, counts, *, inputs, is_folder):
+    """As `check_output_file` or `check_output_folder` on another file system, by a copy."""
+    patterns = [f"{output}/**"] if is_folder else [output, counts]
+    matches = FileSystems.match(patterns)
+    there = [match.path for result in matches for match in result.metadata_list]
+    if there and not {*there}.isdisjoint(window.path for window in documents.find(inputs)):
+        raise InputError(f"The output {output} is also the input: give another output.")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, os.path.basename(output))
+        for path in there:
+            of_copy = Path(f"{copy}{path.removeprefix(output)}")
+            if not path.startswith(output):
+                of_copy = Path(vocabulary_files.counts_path(str(copy), is_folder=False))
+            of_copy.parent.mkdir(parents=True, exist_ok=True)
+            of_copy.write_bytes(_bytes_of(path))
+        if there and not _is_vocabulary(copy):
+            raise InputError(
+                f"The output {output} is not a vocabulary with its counts that this command wrote: "
+                "give another name."
+            )
 
 
 def _is_vocabulary(path):

@@ -30,10 +30,10 @@ COMMANDS = "commands.md"
 API = {
     "tasks": (
         "Tasks",
-        """load_task Classifier PairClassifier Regressor MultipleChoice Tagger QuestionAnswerer
-        SemanticRoleTagger SpanClassifier RelationClassifier CoreferenceResolver FillMask
-        Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM MaskedCausalLM
-        BidirectionalLM SkipGram Cbow""",
+        """load_task Classifier PairClassifier Regressor TextEmbedder MultipleChoice Tagger
+        QuestionAnswerer SemanticRoleTagger SpanClassifier RelationClassifier
+        CoreferenceResolver FillMask Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM
+        MaskedCausalLM BidirectionalLM SkipGram Cbow""",
     ),
     "encoders": (
         "Encoders",
@@ -50,7 +50,7 @@ API = {
         ByteLevelVocabulary UnigramVocabulary load_vocabulary learn_vocabulary pretraining_data
         inspect""",
     ),
-    "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
+    "training": ("Training", "pretrain finetune sweep glue evaluate compare quickstart"),
     "use": (
         "Using a model",
         """predict predict_files zero_shot show_predictions embed embed_to_file embed_files
@@ -59,7 +59,7 @@ API = {
     ),
     "pictures": (
         "Pictures",
-        "draw_run draw_attention draw_contexts draw_similarity draw_surprisal",
+        "draw_run draw_comparison draw_attention draw_contexts draw_similarity draw_surprisal",
     ),
     "serving": (
         "Serving and conversion",

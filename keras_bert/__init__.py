@@ -5,9 +5,13 @@ that `keras-bert --help` answers at once and the model code can be used without 
 checkers and editors follow the imports at the end.
 """
 
+import os
 from typing import TYPE_CHECKING
 
 from keras_bert.base import lazy_names
+
+# Before TensorFlow is imported, whose C++ code reads it then: no log of what it found on start.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 __version__ = "0.1.0"
 
@@ -60,6 +64,7 @@ _HOMES = {
         "keras_bert.tasks.span_classification.span_classifier": "SpanClassifier",
         "keras_bert.tasks.span_classification.relation_classifier": "RelationClassifier",
         "keras_bert.tasks.coreference.coreference_resolver": "CoreferenceResolver",
+        "keras_bert.tasks.text_embedding.text_embedder": "TextEmbedder",
         "keras_bert.heads.reader": "ScalarMix",
         "keras_bert.checkpoints.loading": "load load_task with_task_tokens",
         "keras_bert.training.pretrain": "pretrain",
@@ -67,6 +72,7 @@ _HOMES = {
         "keras_bert.training.glue": "glue",
         "keras_bert.inference.evaluate": "evaluate",
         "keras_bert.inference.predict": "predict",
+        "keras_bert.inference.compare": "compare",
         "keras_bert.inference.zero_shot": "zero_shot",
         "keras_bert.inference.embed": "embed",
         "keras_bert.inference.embed_to_file": "embed_to_file",
@@ -87,6 +93,7 @@ _HOMES = {
         "keras_bert.pictures.words": "draw_contexts draw_similarity",
         "keras_bert.pictures.run": "draw_run",
         "keras_bert.pictures.predictions": "show_predictions",
+        "keras_bert.pictures.comparison": "draw_comparison",
         "keras_bert.cli.doctor": "diagnose",
         "keras_bert.samples.quickstart": "quickstart",
     }.items()
@@ -134,6 +141,7 @@ if TYPE_CHECKING:
     from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
     from keras_bert.exports.saved_model import export as export
     from keras_bert.heads.reader import ScalarMix as ScalarMix
+    from keras_bert.inference.compare import compare as compare
     from keras_bert.inference.embed import embed as embed
     from keras_bert.inference.embed_to_file import embed_to_file as embed_to_file
     from keras_bert.inference.evaluate import evaluate as evaluate
@@ -151,6 +159,7 @@ if TYPE_CHECKING:
     from keras_bert.inference.surprisal import pseudo_perplexity as pseudo_perplexity
     from keras_bert.inference.surprisal import surprisal as surprisal
     from keras_bert.inference.zero_shot import zero_shot as zero_shot
+    from keras_bert.pictures.comparison import draw_comparison as draw_comparison
     from keras_bert.pictures.predictions import show_predictions as show_predictions
     from keras_bert.pictures.run import draw_run as draw_run
     from keras_bert.pictures.tokens import draw_attention as draw_attention
@@ -193,6 +202,7 @@ if TYPE_CHECKING:
         SemanticRoleTagger as SemanticRoleTagger,
     )
     from keras_bert.tasks.tagging.tagger import Tagger as Tagger
+    from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder as TextEmbedder
     from keras_bert.text.tokenizer import Tokenizer as Tokenizer
     from keras_bert.text.vocabularies.bpe import BpeVocabulary as BpeVocabulary
     from keras_bert.text.vocabularies.bpe import GptVocabulary as GptVocabulary

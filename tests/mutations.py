@@ -1,10 +1,11 @@
-"""Changes of the files that a folder may have: values of JSON, headers, bytes.
+"""Changes of the files that a folder may have: values of JSON, headers, bytes, what is at the path.
 
-Each is (what was changed, a function that makes the new bytes).
+Each is (what was changed, a function that makes the new content); see `put`.
 """
 
 import functools
 import json
+import os
 import random
 import struct
 
@@ -16,17 +17,31 @@ VALUES = [
     *("", "x", "0", "\0", "é" * 300, [], [None], [1], ["x"], [[]], {}, {"": None}, {"x": 1}),
 ]
 MISSING = object()
+PIPE, FOLDER = "a pipe that nothing is written to", "an empty folder"  # in place of a file
 _MEMBERS = 40  # of a list or an object; of more only the first and the last ones are changed
 
 
 def of_file(path):
     """The changes of a file, by its name: a list."""
     data = path.read_bytes()
-    if path.suffix == ".json":
-        return [*of_json(data), *of_bytes(data, flips=6)]
-    if path.suffix == ".safetensors":
-        return [*of_safetensors(data), *of_bytes(data)]
-    return [*of_bytes(data)]
+    others = [*of_bytes(data, flips=6 if path.suffix == ".json" else 20)]
+    others += [(what, lambda what=what: what) for what in (PIPE, FOLDER)]
+    of_content = {".json": of_json, ".safetensors": of_safetensors}.get(path.suffix)
+    return [*of_content(data), *others] if of_content else others
+
+
+def put(path, content):
+    """Puts bytes, a PIPE or a FOLDER in the place of a file, or of one of these."""
+    if path.is_dir():
+        path.rmdir()
+    else:
+        path.unlink()
+    if content is PIPE:
+        os.mkfifo(path)
+    elif content is FOLDER:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
 
 
 def of_json(data):
@@ -77,7 +92,7 @@ def of_safetensors(data):
 
 def of_bytes(data, *, flips=20):
     """Yields changes of bytes: cut, empty, repeated, with other bytes and lines."""
-    for size in (0, 1, 7, len(data) // 2, len(data) - 1):
+    for size in sorted({0, 1, 7, len(data) // 2, len(data) - 1} & {*range(len(data))}):
         yield f"the first {size} bytes", lambda n=size: data[:n]
     last_line = data[data.rfind(b"\n", 0, -1) + 1 :]
     for what, new in (
@@ -90,7 +105,7 @@ def of_bytes(data, *, flips=20):
     ):
         yield what, lambda new=new: new
     rng = random.Random(shifted(0))
-    for _ in range(flips):
+    for _ in range(flips if data else 0):
         at, byte = rng.randrange(len(data)), rng.randrange(256)
         new = data[:at] + bytes([byte]) + data[at + 1 :]
         yield f"byte {at} is {byte}", lambda new=new: new

@@ -10,9 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.base.ownership import files_below, held_names
 from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
-from keras_bert.samples.quickstart import SENTENCES, QuickstartSizes, quickstart
+from keras_bert.samples.quickstart import (
+    _NAMES,
+    SENTENCES,
+    QuickstartSizes,
+    _is_written,
+    quickstart,
+)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SIZES = {
@@ -95,6 +102,13 @@ def test_everything_is_left_in_the_output_folder(run):
         (output / "tags" / name).read_text("utf-8") for name in ("train.conll", "train-50.conll")
     ]
     assert tagged[0].split("\n\n")[:50] == tagged[1].removesuffix("\n").split("\n\n")
+
+
+def test_every_file_that_it_leaves_is_known_to_force(run):
+    output, _, _ = run
+    assert {*held_names(output)} <= {*_NAMES}
+    left = [path.relative_to(output).as_posix() for path in files_below(output, _NAMES)]
+    assert len(left) > 100 and [path for path in left if not _is_written(path)] == []
 
 
 def test_the_results_are_those_of_the_single_steps(run):

@@ -5,9 +5,11 @@ import re
 import string
 import sys
 import warnings
+from pathlib import Path
 from typing import Self
 
-_PACKAGE = __name__.partition(".")[0]
+_LIBRARY = str(Path(__file__).parent.parent)
+_KERAS = str(Path("keras", "src"))
 
 
 class Naming:
@@ -96,11 +98,15 @@ class InputWarning(UserWarning):
 
 
 def warn_user(message):
-    """Warns (`InputWarning`) at the line outside of this library that called it."""
-    frame, level = sys._getframe(1), 2
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(f"{_PACKAGE}."):
+    """An `InputWarning` at the user's own line: the first caller outside this library and Keras."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and _is_of_library(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, InputWarning, stacklevel=level)
+
+
+def _is_of_library(path):
+    return path.startswith(_LIBRARY) or _KERAS in path
 
 
 def reason_of(error):

@@ -43,7 +43,7 @@ def check_output_folder(path, *, is_ours, inputs=(), force=False):
 
 
 def check_output_file(path, *, is_ours, inputs=(), force=False):
-    """As `check_output_folder` for a file; an empty file of anybody's may be replaced.
+    """Checks a file as `check_output_folder` does a folder; any empty file may be replaced.
 
     A command without the setting `force` passes True: then a file with its mark is replaced.
     """
@@ -173,7 +173,7 @@ def same_files(folder, other, *, besides=()):
 
 
 def held_names(folder):
-    """What a folder holds, sorted, without what an interrupted run of ours left."""
+    """The sorted names in a folder, without those that an interrupted run of ours left."""
     return sorted(
         name for name in os.listdir(folder) if not (name == OWNER_FILE or is_temporary(name))
     )
@@ -197,7 +197,7 @@ class Owner:
 
     @classmethod
     def from_json(cls, text):
-        """What `to_json` returned; None where an interruption has cut it off."""
+        """The owner in the result of `to_json`; None if an interruption has cut that off."""
         try:
             owner = parse_json(text)
             return cls(str(owner["host"]), int(owner["process"]), str(owner["started"]))

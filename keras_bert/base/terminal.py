@@ -62,7 +62,8 @@ def escape_output():
     if is_closed:
         print(f"keras-bert: {_CLOSED}.", file=sys.stderr)
         sys.exit(2)
-    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    # By lines, so that in one pipe they are in order with those of standard error.
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
     sys.stdout = EscapingStream(sys.stdout, name="standard output")
 
 

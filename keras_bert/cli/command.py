@@ -4,19 +4,24 @@ Results with colours and tables go to standard output, notes to standard error.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import inspect
 import json
+import re
 import shlex
+import shutil
 import sys
 import typing
 from collections.abc import Callable
+from pathlib import Path
 
 from keras_bert.base import terminal
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import HELP_GROUPS, about, help_group, value_type
 from keras_bert.base.terminal import drawn_on, escaped
 from keras_bert.cli.quiet import import_large
+from keras_bert.inference import export_version
 
 
 @dataclasses.dataclass
@@ -68,7 +73,7 @@ class Command:
             import_large("keras")
         next_step = self.function(settings, arguments)
         if next_step is not None and not terminal.is_quiet():
-            print(f"Next: {next_step}")
+            print(f"Next: {as_run_here(next_step)}")
 
 
 def command(name, summary, **options):
@@ -87,11 +92,43 @@ def report_next(step):
 
     Any other command returns it.
     """
-    report(f"Next: {step}")
+    report(f"Next: {as_run_here(step)}")
+
+
+_PROGRAM = re.compile(r"(?<![\w./-])(keras-bert|python|tensorboard|pip)(?= )")
+
+
+def as_run_here(step):
+    """A next step with the programs as this process was started, such as `.venv/bin/keras-bert`.
+
+    Programs on the PATH are named, and others have the path that the user gave, or that of the
+    environment of this process.
+    """
+    return _PROGRAM.sub(lambda match: _program(match[1]), step)
+
+
+def _program(name):
+    started, folder = Path(sys.argv[0]), Path(sys.executable).parent
+    is_module = started.parts[-2:] == ("keras_bert", "__main__.py")
+    if started.name != "keras-bert" and not is_module:  # a test, or a program with `main`
+        return name
+    here = folder / name
+    if started.name == "keras-bert" and started.parent.resolve() == folder.resolve():
+        here = started.with_name(name)
+    found = shutil.which(name)
+    if found is not None and Path(found).parent.resolve() == folder.resolve():
+        return name
+    if name == "keras-bert" and is_module:
+        return f"{_program('python')} -m keras_bert"
+    with contextlib.suppress(ValueError):
+        here = here.relative_to(Path.cwd())
+    return shlex.quote(str(here))
 
 
 def export_command(model):
-    """The command that exports a model, the next step after many others."""
+    """The command that exports a model, the next step after many others; an export is served."""
+    if (version := export_version(model)) is not None:
+        return f"keras-bert serve --models {shlex.quote(str(version.parent))}"
     return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
 
 

@@ -58,6 +58,7 @@ _NO_MEMORY = "Not enough memory{}. Free some, or use a smaller batch size, maxim
 def completion(settings, arguments):
     """Print the script with which a shell completes keras-bert's commands, flags and files.
 
+    mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc
     keras-bert completion bash > ~/.local/share/bash-completion/completions/keras-bert
     keras-bert completion zsh > ~/.zfunc/_keras-bert      (a folder of your fpath)
 
@@ -84,6 +85,7 @@ GROUPS = {
         training_commands.sweep,
         training_commands.glue,
         model_commands.evaluate,
+        model_commands.compare,
         model_commands.predict,
         model_commands.zero_shot,
         model_commands.embed,
@@ -267,7 +269,7 @@ class _Help(argparse.HelpFormatter):
         paragraphs = text.split("\n\n")
         return "\n\n".join(
             paragraph
-            if paragraph.startswith(("keras-bert ", " "))
+            if paragraph.startswith(("keras-bert ", "mkdir ", " "))
             else super(_Help, self)._fill_text(paragraph, width, indent)
             for paragraph in paragraphs
         )

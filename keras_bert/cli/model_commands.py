@@ -18,7 +18,12 @@ from keras_bert.cli.command import (
     report_next,
     spelled_as_flag,
 )
-from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
+from keras_bert.cli.task_types import (
+    has_data_folder,
+    task_type_of,
+    task_type_of_model,
+    task_type_of_models,
+)
 from keras_bert.inference import (
     EvaluateRecordsSettings,
     FillMaskSettings,
@@ -26,6 +31,7 @@ from keras_bert.inference import (
     GenerateCommandSettings,
     SurprisalCommandSettings,
     ZeroShotSettings,
+    compare_command_settings,
     evaluate_settings,
     predict_settings,
 )
@@ -39,6 +45,7 @@ from keras_bert.readers.glue import glue_submission
 from keras_bert.tasks import settings_class, task_class
 
 _TENSORFLOW = ("tensorflow",)
+_ONLY = ("only_old", "only_new")  # what `compare` says of labels in sentences
 # A list of numbers, which indented JSON writes one per line. Strings hold no line feeds.
 _LIST_OF_NUMBERS = re.compile(r"(?<=\[)\n[-+.,\d\seE]+(?=\])")
 
@@ -114,6 +121,46 @@ def evaluate(settings, arguments):
     if arguments.settings_class is EvaluateRecordsSettings:
         return report_next(after_pretraining(settings["model"], metrics))
     report_next(export_command(settings["model"]))
+
+
+@command(
+    "compare",
+    "compare two models on the same labelled examples",
+    settings=lambda first: compare_command_settings(settings_class(task_type_of_models(first))),
+    more_flags=_add_json,
+    backends=_TENSORFLOW,
+)
+def compare(settings, arguments):
+    """Compare two models of one task on the same labelled examples, the earlier one first.
+
+    keras-bert compare --models runs/march runs/april --data test.csv
+    keras-bert compare --models savedmodels/tickets runs/april --data test.csv \\
+      --output changed.csv --picture changed.png
+
+    For each metric the difference and its 95 % interval (paired bootstrap), McNemar's test of the
+    examples that one model alone has right, and F1 by label. --output gets the examples whose
+    answer changed: better, worse or other.
+    """
+    import json
+
+    from keras_bert.inference.compare import compare, describe_comparison, describe_labels
+
+    picture = settings.pop("picture", None)
+    compared = compare(**settings, report=report)
+    if arguments.json:
+        print(json.dumps(compared, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print(metrics_text({n: x for n, x in compared.items() if n not in ("metric", *_ONLY)}))
+    if settings.get("output") is not None:
+        changed = sum(compared["changed"].values())
+        print(f"Wrote {settings['output']}: {counted(changed, 'example')} with another answer.")
+    if picture is not None:
+        from keras_bert.pictures.comparison import draw_comparison
+
+        print(f"Wrote {draw_comparison(compared, picture)}")
+    for line in filter(None, (describe_comparison(compared), *describe_labels(compared))):
+        report(line)
+    report_next(export_command(settings["models"][1]))
 
 
 @command(
@@ -234,9 +281,9 @@ def embed(settings, arguments):
 
     counts = embed_to_file(**settings, progress=True, report=report)
     output = settings["output"]
+    tokens = f", {counted(counts['tokens'], 'token')}" if settings.get("tokens") != "none" else ""
     print(
-        f"{output}: {counted(counts['texts'], 'text')}, {counted(counts['tokens'], 'token')}, "
-        f"vectors of size {counts['width']}."
+        f"{output}: {counted(counts['texts'], 'text')}{tokens}, vectors of size {counts['width']}."
     )
     program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
     return one_liner(program, output)

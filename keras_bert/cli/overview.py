@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
+from keras_bert.cli.command import as_run_here
 from keras_bert.cli.data_commands import new_encoder
 
 # The current folder may hold anything: at most so many names are looked at.
@@ -65,17 +66,19 @@ def show():
         mark, path = ("✓", f"   {output}") if output else (" ", "")
         print(f"  {mark} keras-bert {step.command:<17} {step.gives:<24}{path}")
     if outputs or unfinished:
-        print(f"\nNext: {next_step(outputs, unfinished)}")
+        print(f"\nNext: {as_run_here(next_step(outputs, unfinished))}")
     else:
         print("\nStart with a published model and your own CSV:")
-        print(
+        finetune = (
             "  keras-bert finetune --model hf://google-bert/bert-base-uncased --train train.csv "
             "--dev dev.csv --output runs/mine"
         )
+        print(as_run_here(finetune))
         print("Pre-train on your own text:")
-        print(f"  {next_step(outputs, unfinished)}")
-        print("Run every step on sample data:\n  keras-bert quickstart --output quickstart")
-    print("All commands: keras-bert --help. Check the installation: keras-bert doctor")
+        print(f"  {as_run_here(next_step(outputs, unfinished))}")
+        print("Run every step on sample data:")
+        print(as_run_here("  keras-bert quickstart --output quickstart"))
+    print(as_run_here("All commands: keras-bert --help. Check the installation: keras-bert doctor"))
 
 
 def next_step(outputs, unfinished):

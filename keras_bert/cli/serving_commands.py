@@ -40,7 +40,8 @@ def export(settings, arguments):
         "import tensorflow as tf, tensorflow_text; "
         f'print(tf.saved_model.load({{}}).signatures["serving_default"]{_sample_call(written)})'
     )
-    return one_liner(program, written)
+    serve = f"keras-bert serve --models {shlex.quote(str(written.parent))}"
+    return f"{serve}, or {one_liner(program, written)}"
 
 
 def _sample_call(version):

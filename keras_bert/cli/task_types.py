@@ -5,7 +5,9 @@ from pathlib import Path
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
+from keras_bert.inference import ABOUT_EXPORT, export_version
 from keras_bert.readers.glue import glue_settings, glue_task
+from keras_bert.readers.retrieval_folder import is_retrieval_folder
 from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import task_type_named
 
@@ -21,6 +23,7 @@ def first_arguments(argv):
     parser.add_argument("command", nargs="?")
     for name in ("task", "glue", "settings", "model", "data"):
         parser.add_argument(f"--{name}", nargs="?")
+    parser.add_argument("--models", nargs="*")
     for names in (("-h", "--help"), ("--help-all",)):
         parser.add_argument(*names, action="store_true")
     return parser.parse_known_args(argv)[0]
@@ -58,11 +61,14 @@ def task_type_of(model):
 def stored_task_type(model):
     """The task type that a model folder or the output of a run has; None if it has none."""
     try:
+        if (version := export_version(model)) is not None:
+            about = version / ABOUT_EXPORT
+            return task_type_named(str(parse_json(read_small(about))["task"]))
         for config in _configs(model):
             task_type = _task_type_in(config)
             if task_type is not None:
                 return task_type_named(task_type)
-    except (InputError, OSError, MemoryError):
+    except (InputError, OSError, MemoryError, KeyError, TypeError):
         pass
     return None
 
@@ -72,11 +78,18 @@ def task_type_of_model(first):
     return _DEFAULT if first.model is None else task_type_of(first.model)
 
 
+def task_type_of_models(first):
+    """The task type of the last of `--models FOLDER FOLDER` that has one."""
+    task_types = filter(None, map(stored_task_type, reversed(first.models or ())))
+    return next(task_types, _DEFAULT)
+
+
 def has_data_folder(first):
     """Whether `--data` is a folder of pre-training data, not a labelled file or GLUE's folder."""
     if first.data is None or first.glue is not None:
         return False
-    return Path(first.data).is_dir() and not is_saved_dataset(first.data)
+    is_labelled = is_saved_dataset(first.data) or is_retrieval_folder(first.data)
+    return Path(first.data).is_dir() and not is_labelled
 
 
 def add_glue_dir(parser):

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import textwrap
+import typing
 from pathlib import Path
 
 from keras_bert.base.errors import InputError, damaged
@@ -18,8 +19,9 @@ from keras_bert.base.settings import (
     checkpoint_setting,
     model_setting,
     required,
+    value_type,
 )
-from keras_bert.cli.command import after_pretraining, command, console, report
+from keras_bert.cli.command import after_pretraining, as_run_here, command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import task_type_named
@@ -69,6 +71,7 @@ def quickstart(settings, arguments):
 
     def report(line):
         is_command = line.lstrip().startswith("$ ")
+        line = as_run_here(line) if is_command else line
         terminal.print(line, style="dim" if is_command else None, soft_wrap=True)
 
     results = quickstart(**settings, report=report)
@@ -439,14 +442,15 @@ def init(settings, arguments):
             continue
         description, default = about(field), field.default
         has_default = default not in (None, dataclasses.MISSING)
-        value = json.dumps(default) if has_default else json.dumps(description.unit or "…")
+        value = json.dumps(default if has_default else example_value(field))
         more = "" if default is None and description.default_help is None else " (required)"
         more = f" (default: {description.default_help})" if description.default_help else more
         choices = (
             f" One of: {', '.join(map(str, description.choices))}." if description.choices else ""
         )
         text = f"{description.help}{'' if has_default else more}.{choices}"
-        lines += ["", *textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ")]
+        indents = {"initial_indent": "# ", "subsequent_indent": "# "}
+        lines += ["", *textwrap.wrap(text, 98, break_on_hyphens=False, **indents)]
         lines.append(f"# {field.name} = {value}")
     write_text(path, "\n".join([*lines, ""]))
     print(f"Wrote {path}.")
@@ -454,6 +458,21 @@ def init(settings, arguments):
         f"keras-bert finetune --settings {shlex.quote(str(path))} --model FOLDER --train FILE "
         "--dev FILE --output DIR"
     )
+
+
+def example_value(field):
+    """A valid value of a setting without a default, for a settings file."""
+    description, (kind, _) = about(field), value_type(field)
+    if description.choices:
+        return description.choices[0]
+    if kind is bool:
+        return True
+    if kind is int:
+        return int(max(1, description.at_least or 1))
+    if kind is float:
+        return 0.5
+    text = description.unit or field.name.upper()
+    return [text] if typing.get_origin(kind) is list else text
 
 
 def _is_settings_file(path):
@@ -504,4 +523,4 @@ def draw(output):
 
 
 def _print_tensorboard(logs):
-    print(f"TensorBoard: tensorboard --logdir {shlex.quote(logs)}")
+    print(as_run_here(f"TensorBoard: tensorboard --logdir {shlex.quote(logs)}"))

@@ -28,7 +28,9 @@ from keras_bert.exports.server_files import (
     write_server_files,
     write_warmup_requests,
 )
+from keras_bert.inference import ABOUT_EXPORT
 from keras_bert.inference.embed import ANY_LENGTH, layers_model
+from keras_bert.inference.exported_task import about_export
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.layers.kernels.program import for_litert, for_servers
@@ -137,7 +139,8 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
 
     if not _is_litert(output):
         signatures(task)  # unsupported options fail before any work
-    return _export(task, signatures, output, precision=precision, report=report)
+    about = about_export(task) if task.reads_files() else None
+    return _export(task, signatures, output, precision=precision, report=report, about=about)
 
 
 def export_encoder(
@@ -181,8 +184,11 @@ def _is_litert(output):
     return Path(output).suffix == ".tflite"
 
 
-def _export(model, signatures, output, *, precision, report):
-    """Writes a model; `signatures` is a function from the model in `precision` to them."""
+def _export(model, signatures, output, *, precision, report, about=None):
+    """Writes a model; `signatures` is a function from the model in `precision` to them.
+
+    `about` is the text of the file `ABOUT_EXPORT`, if it has one.
+    """
     if _is_litert(output):
         return export_litert(model, output, precision=precision, report=report)
     output = Path(output)
@@ -202,6 +208,8 @@ def _export(model, signatures, output, *, precision, report):
                 write_saved_model(temporary, signatures)
             write_warmup_requests(temporary, requests, model_name=output.resolve().name)
             write_batching(temporary, signatures[_DEFAULT].inputs)
+            if about is not None:
+                (temporary / ABOUT_EXPORT).write_text(about, encoding="utf-8")
     note = write_server_files(output.resolve().parent)
     if report is not None and note is not None:
         report(note)

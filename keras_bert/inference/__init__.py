@@ -8,6 +8,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import InitVar
+from pathlib import Path
 
 from keras_bert.base.errors import InputError, argument, arguments
 from keras_bert.base.settings import (
@@ -28,7 +29,19 @@ from keras_bert.readers import TextFileSettings
 
 _OF_MASKED_LM = "a model folder with a masked-LM head, the output of pretrain, or hf://owner/name"
 _OF_CAUSAL_LM = "a model folder with a causal LM, the output of pretrain, or hf://owner/name"
+# The file of an exported task that says what its outputs do not (see `exported_task`).
+ABOUT_EXPORT = "assets.extra/keras_bert.json"
 OF_ANY_RUN = "a model folder, the output of a run, or hf://owner/name"
+
+
+def export_version(path):
+    """The folder of a SavedModel: `path`, or its version with the highest number; else None."""
+    path = Path(path)
+    if (path / "saved_model.pb").is_file():
+        return path
+    versions = [version for version in path.glob("[0-9]*") if version.name.isdecimal()]
+    versions = [version for version in versions if (version / "saved_model.pb").is_file()]
+    return max(versions, key=lambda version: int(version.name), default=None)
 
 
 def max_length_setting(default_help, more=""):
@@ -54,7 +67,7 @@ class InferenceSettings(Settings):
 
     model: object = required(
         kw_only=False,
-        help="a fine-tuned model folder, the output of finetune, or hf://owner/name",
+        help="a fine-tuned model folder, the output of finetune, an export, or hf://owner/name",
         unit="FOLDER",
     )
     max_length: int | None = max_length_setting("as in training")
@@ -215,6 +228,64 @@ class EvaluateRecordsSettings(Settings):
     )
 
 
+class CompareSettings(Settings):
+    """Settings of `keras_bert.compare`; `compare_settings` adds how the task reads its file."""
+
+    report: InitVar[Report] = None
+
+    models: object = required(
+        kw_only=False,
+        help="two fine-tuned models of one task, the earlier one first: model folders, outputs of "
+        "finetune, exports (SavedModels) or hf://owner/name",
+        unit="FOLDER",
+        several=True,
+    )
+    data: object = required(kw_only=False, help="the labelled examples", unit="FILE")
+    output: PathText | None = setting(
+        None,
+        help="write the examples whose answer changed: a table NAME.csv, NAME.parquet or "
+        "NAME.jsonl with the columns of the input",
+        unit="FILE",
+        default_help="not written",
+        recorded=False,
+        common=True,
+    )
+    samples: int = setting(
+        2000, help="bootstrap samples for the intervals", unit="N", at_least=100, at_most=100_000
+    )
+    seed: int = optimisation_setting(
+        0, help="seed of the bootstrap samples", unit="N", at_least=0, at_most=2**32 - 1
+    )
+    batch_size: int = _batch_size_setting()
+    force: bool = checkpoint_setting(
+        False, help="replace an output that this command wrote before", recorded=False
+    )
+
+    def check(self):
+        super().check()
+        models = self.models
+        count = len(models) if isinstance(models, list | tuple) else 1
+        if count != 2:
+            raise InputError.naming(
+                "{models} must be two models, the earlier one first. Received: {}.", count
+            )
+        if self.force and self.output is None:
+            raise InputError.naming("{force} is for {output}. Leave it out.")
+
+
+class CompareCommandSettings(CompareSettings):
+    """Settings of the command `compare`."""
+
+    picture: PathText | None = setting(
+        None,
+        help="draw the differences with their intervals, and F1 by label",
+        unit="FILE.png",
+        default_help="no picture",
+        recorded=False,
+        common=True,
+    )
+
+
 class PredictSettings(InferenceSettings):
     """Settings of `keras_bert.predict`; `predict_settings` adds those of the task."""
 
@@ -266,6 +337,18 @@ def evaluate_settings(task_settings):
 
 
 @functools.cache
+def compare_settings(task_settings):
+    """The class of all settings of `compare`, for the settings class of a task."""
+    return merged(reader_settings(task_settings), CompareSettings)
+
+
+@functools.cache
+def compare_command_settings(task_settings):
+    """The class of all settings of the command `compare`, likewise."""
+    return merged(reader_settings(task_settings), CompareCommandSettings)
+
+
+@functools.cache
 def predict_settings(task_settings):
     """The class of all settings of `predict`, for the settings class of a task.
 
@@ -283,6 +366,8 @@ def predict_settings(task_settings):
         if sum(given) != 1:
             if not texts:
                 raise InputError.naming("Pass {data}, a file of examples.")
+            if not any(given):
+                raise InputError.naming("Pass {data}, a file of examples, or {}.", names)
             raise InputError.naming(
                 "Pass either {data}, a file of examples, or {}, not both.", names
             )
@@ -335,7 +420,9 @@ class TextsOrFileSettings(TextsSettings):
 
     def check(self):
         super().check()
-        if (self.data is None) == (self.text is None):
+        if self.data is None and self.text is None:
+            raise InputError.naming("Pass {data}, a file of texts, or {text}.")
+        if self.data is not None and self.text is not None:
             raise InputError.naming("Pass either {data}, a file of texts, or {text}, not both.")
 
 

@@ -1,5 +1,6 @@
-"""The embeddings of a file of texts as a Parquet file."""
+"""The embeddings of a file of texts as a Parquet file, or the vectors of texts as a NumPy file."""
 
+import json
 import os
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,14 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
-from keras_bert.inference.table_files import ParquetOutput, is_parquet_of, mark_of, marked
+from keras_bert.inference.table_files import (
+    ParquetOutput,
+    as_json,
+    is_parquet_of,
+    mark_of,
+    marked,
+    names_beside,
+)
 from keras_bert.inference.vector_settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.readers.sources import TextFile, is_file
 from keras_bert.text.vocabulary import note_on_unknown
@@ -32,6 +40,11 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     The file appears complete or not at all, and memory does not grow with the number of texts. If
     it already exists and was made from the same files with the same settings, nothing is done. See
     `ParquetFile` for its columns.
+
+    Of a `TextEmbedder`, or a folder of sentence-transformers, there is also the column `embedding`,
+    the vector of each text. With `tokens="none"` the columns are `line`, `text` and `embedding`
+    alone. An `output` that ends in .npy gets the array of these vectors, float32 (N, D), which is
+    in memory until it is written.
 
     Args:
         **settings: the fields of `EmbedToFileSettings`.
@@ -61,6 +74,11 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     _check_output(output, inputs=inputs, force=settings.force)
     texts = open_texts(settings.data, settings, report=report)
     embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
+    if output.suffix == ".npy" and embedder.text_embedder is None:
+        raise InputError(
+            f"{output.name} is for the vectors of a text embedder, such as a folder of "
+            "sentence-transformers. Give a name that ends in .parquet."
+        )
     about = {
         "layers": settings.layers,
         "tokens": settings.tokens,
@@ -68,24 +86,81 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
         "width": embedder.width,
         "made_of": made_of,
     }
+    columns = TextColumns(texts)
     counts = {"texts": 0, "tokens": 0, "width": embedder.width}
     total = _count_lines(settings.data) if progress and texts.location == "line" else None
+    bar = ProgressBar("Embedding", unit="lines", total=total, line_seconds=10, enabled=progress)
+    task = embedder.text_embedder
+    if task is not None and (settings.tokens == "none" or output.suffix == ".npy"):
+        about |= {"width": task.size_of(None)}
+        with files.new_file(output) as temporary, bar:
+            if output.suffix == ".npy":
+                count = _write_array(temporary, embedder, texts, width=about["width"], bar=bar)
+            else:
+                count = _write_vectors(
+                    temporary, embedder, texts, settings=about, columns=columns, bar=bar
+                )
+        return {**counts, "texts": count, "width": about["width"]}
+    text_width = None if task is None else task.size_of(None)
     with (
         files.new_file(output) as temporary,
-        ParquetFile(temporary, width=embedder.width, settings=about) as file,
-        ProgressBar(
-            "Embedding", unit="lines", total=total, line_seconds=10, enabled=progress
-        ) as bar,
+        ParquetFile(
+            temporary,
+            width=embedder.width,
+            text_width=text_width,
+            settings=about,
+            columns=columns,
+        ) as file,
+        bar,
     ):
         for embedding in embedder(texts):
             file.write(embedding)
             counts["texts"] += 1
             counts["tokens"] += len(embedding.starts)
-            bar.update(embedding.line)
+            bar.update(embedding.line if total else counts["texts"])
     note = note_on_unknown(embedder.unknown, embedder.tokens)
     if note and report is not None:
         report(f"Note: {note}")
     return counts
+
+
+def _write_array(path, embedder, texts, *, width, bar):
+    """Writes the vectors of texts as a NumPy file; returns their number."""
+    vectors, count = [np.empty((0, width), np.float32)], 0
+    for block, of_block in embedder.text_vectors(texts):
+        vectors.append(of_block)
+        count += len(block)
+        bar.update(count)
+    vectors = np.concatenate(vectors)
+    with open(path, "wb") as file:  # `np.save` would add an ending to a name
+        np.save(file, vectors)
+    return len(vectors)
+
+
+def _write_vectors(path, embedder, texts, *, settings, columns, bar):
+    """Writes line, text and vector of each text, and its columns; returns the number of texts."""
+    vector = pyarrow.list_(pyarrow.float32(), settings["width"])
+    fields = [("line", pyarrow.int64()), ("text", pyarrow.string()), ("embedding", vector)]
+    fields = [*columns.fields, *fields]
+    schema, count = pyarrow.schema(fields, metadata=marked("embed", **settings)), 0
+    with ParquetOutput(path, schema, compression="zstd", use_dictionary=False) as file:
+        for block, vectors in embedder.text_vectors(texts):
+            arrays = [
+                *columns.arrays([texts.row_of(text) or {} for text in block]),
+                pyarrow.array(_lines(block, count), pyarrow.int64()),
+                pyarrow.array([_as_utf8(text.text) for text in block], pyarrow.string()),
+                _lists_of_one_size(vectors),
+            ]
+            file.write(pyarrow.Table.from_arrays(arrays, schema=schema))
+            count += len(block)
+            bar.update(count)
+    return count
+
+
+def _lists_of_one_size(vectors):
+    """Float32 (N, D) as an array of Arrow."""
+    flat = pyarrow.array(np.ascontiguousarray(vectors).reshape(-1))
+    return pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
 
 
 def _made_of(settings):
@@ -97,6 +172,7 @@ def _made_of(settings):
     recorded = settings.recorded()
     recorded["model"] = fingerprint_of_folder(Path(find_model_folder(settings.model)))
     recorded["data"] = files.hash_of_file(settings.data).hexdigest()
+    recorded["columns"] = "kept"  # which earlier versions did not
     return files.hash_of_json(recorded)
 
 
@@ -118,10 +194,11 @@ def _check_output(output, *, inputs, force):
             "Received: {}.",
             output,
         )
-    if output.suffix != ".parquet":
-        raise InputError(f"The output {output} should end in .parquet.")
+    if output.suffix not in (".parquet", ".npy"):
+        raise InputError(f"The output {output} should end in .parquet, or in .npy.")
     if not output.parent.is_dir():
         raise InputError(f"There is no folder {output.parent} for the output {output.name}.")
+    # A NumPy file has no mark.
     is_ours = partial(is_parquet_of, command="embed")
     ownership.check_output_file(output, is_ours=is_ours, inputs=inputs, force=force)
 
@@ -133,26 +210,75 @@ def _count_lines(path):
     return sum(1 for _ in TextFile(path).raw_lines())
 
 
+class TextColumns:
+    """The columns of a table of texts, in the types that Parquet holds them in.
+
+    A column that is called as one of an embedding is renamed `input_NAME`, and the text's own one
+    that is called `text` is that. Numbers, dates and the like keep their types; values of several
+    types, or of a type that Parquet lacks, are text, and what is no text is JSON.
+
+    Args:
+        source: the `TextSource`, whose table is read once for the types if it can be read again.
+    """
+
+    def __init__(self, source):
+        columns = source.columns_for_output()
+        own = [name for name in ("text",) if (source.schema or {}).get("text") == [name]]
+        self._names = names_beside(source, columns, _COLUMNS, own)
+        self._types = {name: columns[name] for name in self._names.values()}
+
+    @property
+    def fields(self):
+        """Pairs of a name and its Arrow type."""
+        return [(new, self._types[name]) for new, name in self._names.items()]
+
+    def arrays(self, rows):
+        """The Arrow array of each column, for rows of the table."""
+        for name, kind in self._types.items():
+            values = [row.get(name) for row in rows]
+            if pyarrow.types.is_string(kind):
+                values = [_as_text(value) for value in values]
+            yield pyarrow.array(values, kind)
+
+
+def _as_text(value):
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(as_json(value), ensure_ascii=False)
+    return _as_utf8(text)
+
+
+# Those of an embedding.
+_COLUMNS = ("line", "text", "tokens", "starts", "ends", "vectors", "cls", "mean", "embedding")
+
+
 class ParquetFile(ParquetOutput):
     """Writes `TextEmbedding`s to a Parquet file, in memory that does not grow with their number.
 
-    Columns: `line` int64, `text` string, `tokens` list of strings, `starts` and `ends` lists of
-    int32, `vectors` a list of D float32 each, `cls` and `mean` D float32. The file's metadata has
-    the settings as JSON under `keras_bert`.
+    Columns: those of the table, if there is one (see `TextColumns`); `line` int64, the number of
+    the text if it has no line; `text` string, `tokens` list of strings, `starts` and `ends` lists
+    of int32, `vectors` a list of D float32 each, `cls` and `mean` D float32, and maybe `embedding`.
+    The file's metadata has the settings as JSON under `keras_bert`.
 
     The file is complete at the end of a `with`, unless its body failed.
 
     Args:
         path: the file, replaced if it exists.
         width: D, the size of a vector.
+        text_width: the size of `embedding`, the vector of a text; None without that column.
         settings: a dictionary that describes how the vectors were made.
+        columns: the `TextColumns`, or None.
     """
 
-    def __init__(self, path, *, width, settings):
-        self._width = width
-        vector = pyarrow.list_(pyarrow.float32(), width)
+    def __init__(self, path, *, width, settings, text_width=None, columns=None):
+        self._width, self._columns, self._count = width, columns, 0
+        self._has_texts = text_width is not None
+        vector, of_texts = pyarrow.list_(pyarrow.float32(), width), []
+        if self._has_texts:
+            of_texts = [("embedding", pyarrow.list_(pyarrow.float32(), text_width))]
         schema = pyarrow.schema(
             [
+                *(columns.fields if columns is not None else []),
                 ("line", pyarrow.int64()),
                 ("text", pyarrow.string()),
                 ("tokens", pyarrow.list_(pyarrow.string())),
@@ -161,6 +287,7 @@ class ParquetFile(ParquetOutput):
                 ("vectors", pyarrow.list_(vector)),
                 ("cls", vector),
                 ("mean", vector),
+                *of_texts,
             ],
             metadata=marked("embed", **settings),
         )
@@ -194,8 +321,14 @@ class ParquetFile(ParquetOutput):
             numbers = np.concatenate([getattr(text, name) for text in waiting]).reshape(-1)
             return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(numbers), self._width)
 
+        lines = _lines(waiting, self._count)
+        self._count += len(waiting)
+        of_table = (
+            self._columns.arrays([text.row or {} for text in waiting]) if self._columns else []
+        )
         columns = [
-            pyarrow.array([text.line for text in waiting], pyarrow.int64()),
+            *of_table,
+            pyarrow.array(lines, pyarrow.int64()),
             pyarrow.array([_as_utf8(text.text) for text in waiting], pyarrow.string()),
             lists(pyarrow.array(tokens, pyarrow.string())),
             offsets("starts"),
@@ -204,6 +337,8 @@ class ParquetFile(ParquetOutput):
             vectors("cls"),
             vectors("mean"),
         ]
+        if self._has_texts:
+            columns.append(_lists_of_one_size(np.stack([text.embedding for text in waiting])))
         super().write(pyarrow.Table.from_arrays(columns, schema=self.schema))
         self._waiting, self._numbers = [], 0
 
@@ -212,9 +347,19 @@ class ParquetFile(ParquetOutput):
         """The settings in a file of ours, and its numbers of texts and tokens."""
         with parquet.ParquetFile(path) as file:
             settings = mark_of(file.schema_arrow.metadata)
+            if "starts" not in file.schema_arrow.names:
+                return settings, file.metadata.num_rows, 0
             batches = file.iter_batches(columns=["starts"])
             tokens = sum(len(batch.column(0).flatten()) for batch in batches)
             return settings, file.metadata.num_rows, tokens
+
+
+def _lines(texts, count):
+    """The line of each text, or its number after `count` others if it has none."""
+    return [
+        text.line if isinstance(text.line, int) else count + number
+        for number, text in enumerate(texts, start=1)
+    ]
 
 
 def _as_utf8(text):

@@ -11,9 +11,9 @@ from keras_bert.base.formatting import listed
 from keras_bert.base.settings import reader_settings, takes, takes_of_model
 from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
-    Inference,
     as_task,
     check_finite,
+    open_inference,
     open_task,
     rounded,
     with_positional,
@@ -22,6 +22,7 @@ from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
+from keras_bert.readers.retrieval_folder import is_retrieval_folder
 from keras_bert.readers.tables import class_files
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
@@ -40,8 +41,9 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     """Returns the official metrics of the task as a dictionary (see its `official_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
-    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. With `glue`
-    it has `glue`, GLUE's own metrics of the task under GLUE's names.
+    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. If `data`
+    is a DataFrame, they have `row`, the label of its index, in place of `line`. With `glue` it has
+    `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
         **settings: the fields of `EvaluateSettings`, and those of the model's task.
@@ -63,15 +65,42 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_records(report=report, **settings)
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)
-    columns = settings.part(reader_settings(task.SETTINGS))
+    source, examples, predictions = predicted_examples(task, settings, report)
+    metrics = task.official_metrics(predictions, examples)
+    if note := _note_on_absent_labels(metrics, source.name):
+        report(f"Note: {note}") if report is not None else warn_user(note)
+    if getattr(settings, "glue", None) is not None:
+        metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
+    if settings.show_errors:
+        worst = task.errors(predictions, examples)[: settings.show_errors]
+        metrics["errors"] = list(map(rounded, worst))
+        if hasattr(settings.data, "itertuples"):
+            metrics["errors"] = [_with_row(error, source) for error in metrics["errors"]]
+    return metrics
+
+
+def _with_row(error, source):
+    """An error with the `row` of a DataFrame, the label of its index, in place of the `line`."""
+    return {"row": source.label(error.pop("line")), **error}
+
+
+def predicted_examples(task, settings, report):
+    """-> (the source of the labelled examples of a call, the examples, their predictions).
+
+    Args:
+        task: a `Task` or an `ExportedTask`.
+        settings: of `evaluate` or `compare`.
+        report: called with a line on how the file was read, and one per note; None warns.
+    """
     source = task.read(
         settings.data,
         inferred_arguments=task.inferred_arguments,
         schema=task.columns,
-        **columns,
+        **settings.part(reader_settings(task.SETTINGS)),
     )
+    source.keeps_rows = getattr(settings, "output", None) is not None and hasattr(source, "row_of")
     report_source(source, report)
-    inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
+    inference = open_inference(task, settings)
     examples, predictions = [], []
     for chunk, predicted in inference.of_examples(source):
         examples += chunk
@@ -86,15 +115,7 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
             report(f"Note: {note}")
     else:
         report_notes(source, report)
-    metrics = task.official_metrics(predictions, examples)
-    if note := _note_on_absent_labels(metrics, source.name):
-        report(f"Note: {note}") if report is not None else warn_user(note)
-    if getattr(settings, "glue", None) is not None:
-        metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
-    if settings.show_errors:
-        worst = task.errors(predictions, examples)[: settings.show_errors]
-        metrics["errors"] = list(map(rounded, worst))
-    return metrics
+    return source, examples, predictions
 
 
 def _note_on_absent_labels(metrics, name):
@@ -120,7 +141,8 @@ def _note_on_absent_labels(metrics, name):
 def is_data_folder(data):
     """Whether `data` is a folder, and not one of labelled examples."""
     is_path = isinstance(data, str | os.PathLike) and os.path.isdir(data)
-    return is_path and not is_saved_dataset(data) and not class_files(data)
+    is_labelled = is_path and (class_files(data) or is_retrieval_folder(data))
+    return is_path and not is_saved_dataset(data) and not is_labelled
 
 
 @takes(EvaluateRecordsSettings)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,7 +13,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.encoders.config import check_max_length
-from keras_bert.inference import PredictSettings, predict_settings
+from keras_bert.inference import PredictSettings, export_version, predict_settings
 from keras_bert.inference.table_files import PredictionRows, check_table_output, write_table
 from keras_bert.inputs.batches import sorted_batches
 from keras_bert.readers.examples import report_notes, report_source
@@ -34,7 +35,7 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
 
     Where a file has labels, they are included as `expected`. Labels are strings, as
     `keras_bert.readers.labels` writes numbers and truth values. A row without a text is left out,
-    counted and reported with its line.
+    counted and reported with its line. Of a folder of texts each has its `file`.
 
     Args:
         **settings: the fields of `PredictSettings`, and those of the model's task.
@@ -78,14 +79,16 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
         **settings.part(reader_settings(task.SETTINGS)),
     )
     report_source(source, report)
-    inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
+    inference = open_inference(task, settings)
     if hasattr(source, "row_of") and (pandas is not None or output is not None):
-        source.keeps_rows = True
+        source.keep_rows()
     pairs = _rounded_predictions(inference, source, report)
     if output is not None and getattr(settings, "glue", None) is not None:
         return write_submission(settings.glue, (prediction for _, prediction in pairs), output)
     if output is not None:
         return write_table(PredictionRows(source, pairs), output)
+    if pandas is None and getattr(source, "location", "") == "file":
+        return ({"file": example.line, **prediction} for example, prediction in pairs)
     if pandas is None:
         return (prediction for _, prediction in pairs)
     rows = PredictionRows(source, pairs)
@@ -120,12 +123,36 @@ def rounded(value):
         return {name: rounded(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [rounded(inner) for inner in value]
+    if isinstance(value, np.ndarray):  # a vector
+        return value.astype(np.float64).round(6).tolist()
     return round(value, 6) if isinstance(value, float) else value
 
 
 def as_task(model):
     """The given task, or that of a model folder or of a training run's output."""
     return model if isinstance(model, Task) else load_task(find_model_folder(model))
+
+
+def open_export_or_task(model):
+    """The `ExportedTask` of a folder with a SavedModel; of anything else `as_task`."""
+    version = export_version(model) if is_file(model) else None
+    if version is not None and not Path(model, "config.json").exists():
+        from keras_bert.inference.exported_task import ExportedTask
+
+        return ExportedTask(version)
+    return as_task(model)
+
+
+def open_inference(task, settings):
+    """The `Inference` of a task and the settings of a call, or that of an export."""
+    max_length = getattr(settings, "max_length", None)
+    if isinstance(task, Task):
+        return Inference(task, batch_size=settings.batch_size, max_length=max_length)
+    from keras_bert.inference.exported_task import ExportedInference
+
+    if max_length is not None:
+        raise InputError.naming("An export has its own {max_length}. Leave it out.")
+    return ExportedInference(task, batch_size=settings.batch_size)
 
 
 def check_task(task, classes, *, model, lacks, advice):
@@ -163,7 +190,7 @@ def open_task(base, settings_of, given):
     """
     names = {field.name for field in dataclasses.fields(base)}
     base.of({name: value for name, value in given.items() if name in names})
-    task = as_task(given["model"])
+    task = open_export_or_task(given["model"])
     if not task.reads_files():
         raise InputError(
             f"{given['model']} contains a model of the task {task.TASK_TYPE}, which does not read "
@@ -172,13 +199,13 @@ def open_task(base, settings_of, given):
     settings = settings_of(task.SETTINGS).of(given)
     of_one = getattr(settings, "text", None) if "one_text" in settings.names() else None
     if (of_one is not None or getattr(settings, "one_text", False)) and not task.settings.one_text:
-        if task is given["model"]:
+        if task is given["model"] or not isinstance(task, Task):
             raise InputError.naming(
                 "The model scores pairs of texts. Make the task with {one_text=True} for single "
                 "ones."
             )
         task.update_settings(one_text=True)
-    if settings.max_length is not None:
+    if settings.max_length is not None and isinstance(task, Task):
         check_max_length(settings.max_length, task.config, task.tokenizer)
     return task, settings
 

@@ -59,7 +59,7 @@ class PredictionRows:
             if columns is not None and labels:
                 row.setdefault("expected", None)
             if columns is not None and number == 0:
-                self._names = _names_beside(self._source.column_names(), row, labels=labels)
+                self._names = names_beside(self._source, self._source.column_names(), row, labels)
             yield {new: columns.get(name) for new, name in self._names.items()} | row
 
     def _row_of(self, example):
@@ -77,8 +77,12 @@ class PredictionRows:
         return {new: arrays[name] for new, name in self._names.items() if name in arrays}
 
 
-def _names_beside(names, prediction, *, labels):
-    """{the name of a column beside those of a prediction: its name in the input}."""
+def names_beside(source, names, prediction, labels):
+    """{the name of a column beside those of a prediction: its name in the input}.
+
+    `names` are columns of a `TextSource`, and `labels` those that the prediction has under another
+    name.
+    """
     beside, taken = {}, {*names, *prediction}
     for name in names:
         new, number = name, 1
@@ -90,12 +94,12 @@ def _names_beside(names, prediction, *, labels):
                 number += 1
                 new = f"input_{name}_{number}"
             taken.add(new)
-        beside[new] = name
+        beside[source.written_name(name) if new == name else new] = name
     return beside
 
 
-def check_table_output(path, *, inputs, force):
-    """Raises InputError unless predictions may be written to a path.
+def check_table_output(path, *, inputs, force, command="predict"):
+    """Raises InputError unless a table of a command may be written to a path.
 
     The columns of a CSV or JSON Lines file that would be replaced are checked by `write_table`.
     """
@@ -103,14 +107,15 @@ def check_table_output(path, *, inputs, force):
         raise InputError.naming(
             "{output} must be a file NAME.csv, NAME.parquet or NAME.jsonl. Received: {}.", path
         )
-    check_output_file(path, is_ours=_may_be_ours, inputs=inputs, force=force)
+    is_ours = partial(_may_be_of, command=command)
+    check_output_file(path, is_ours=is_ours, inputs=inputs, force=force)
 
 
-def _may_be_ours(path):
-    return path.suffix.lower() != ".parquet" or is_parquet_of(path, "predict")
+def _may_be_of(path, *, command):
+    return path.suffix.lower() != ".parquet" or is_parquet_of(path, command)
 
 
-def write_table(rows, path):
+def write_table(rows, path, *, command="predict"):
     """Writes rows, dictionaries, as a table, atomically; returns their number.
 
     In CSV, lists are written as JSON. JSON Lines have dates and decimals as text. A Parquet file is
@@ -120,6 +125,7 @@ def write_table(rows, path):
         rows: an iterable; the columns are those of the first row, and then others in their order.
             Of `PredictionRows`, Parquet keeps columns that come from Parquet in their types.
         path: NAME.csv, NAME.parquet or NAME.jsonl.
+        command: the command that writes it, for the metadata of Parquet.
 
     Raises:
         InputError: a file at `path` has other columns than those of the rows, so that it is not a
@@ -133,7 +139,8 @@ def write_table(rows, path):
         check_output_file(path, is_ours=is_ours, force=True)
     write = {".csv": _write_csv, ".jsonl": _write_json}.get(ending)
     if write is None:
-        write = partial(_write_parquet, given=rows if isinstance(rows, PredictionRows) else None)
+        given = rows if isinstance(rows, PredictionRows) else None
+        write = partial(_write_parquet, given=given, command=command)
     with new_file(path) as temporary:
         return write(chain(first, iterator), temporary)
 
@@ -227,7 +234,7 @@ def as_json(value):
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _write_parquet(rows, path, *, given):
+def _write_parquet(rows, path, *, given, command):
     import pyarrow
 
     def kept(lines):
@@ -249,7 +256,7 @@ def _write_parquet(rows, path, *, given):
     typed = kept(given.lines) if typed else {}
     arrays = {n: typed[n] if n in typed else _array(n, values) for n, values in columns.items()}
     schema = pyarrow.schema(
-        [(name, array.type) for name, array in arrays.items()], metadata=marked("predict")
+        [(name, array.type) for name, array in arrays.items()], metadata=marked(command)
     )
     with ParquetOutput(path, schema) as file:
         if arrays:

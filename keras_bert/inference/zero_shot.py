@@ -31,7 +31,8 @@ def zero_shot(
 ) -> Iterator[dict[str, Any]]:
     """Yields the most probable of some labels for each text, in order.
 
-        kb.zero_shot("hf://owner/an-nli-model", ["Who scored?"], ["sport", "politics"])
+        model = "hf://cross-encoder/nli-deberta-v3-base"
+        kb.zero_shot(model, ["Who scored?"], ["sport", "politics"])
 
     The model is a `PairClassifier` with a label "entailment", trained on pairs of a premise and a
     hypothesis, such as those of MNLI. A label is as probable as its hypothesis is entailed, among
@@ -95,16 +96,17 @@ def _label_of(task, beginning):
 def _predictions(task, texts, settings, *, decided):
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
     hypotheses = [settings.template.replace("{}", label) for label in settings.labels]
-    texts, count = iter(texts), len(hypotheses)
-    while chunk := [example.text for example in islice(texts, _TEXTS_TOGETHER)]:
-        pairs = [(text, hypothesis) for text in chunk for hypothesis in hypotheses]
+    has_files, texts, count = texts.location == "file", iter(texts), len(hypotheses)
+    while chunk := [*islice(texts, _TEXTS_TOGETHER)]:
+        pairs = [(of_text.text, hypothesis) for of_text in chunk for hypothesis in hypotheses]
         examples = list(task.read(pairs, labelled=False))
         sequences = task.features(examples, max_length=settings.max_length)
         logits = inference.outputs(sequences)["logits"]
         logits = logits.reshape(len(chunk), count, -1)[..., decided].astype("float64")  # (N, L, 2)
         of_one = softmax(logits, axis=2) if settings.multi_label else softmax(logits, axis=1)
-        for text, row in zip(chunk, of_one[..., 1].tolist(), strict=True):
-            yield rounded({"text": text, **_decision(row, settings)})
+        for of_text, row in zip(chunk, of_one[..., 1].tolist(), strict=True):
+            file = {"file": of_text.line} if has_files else {}
+            yield rounded({**file, "text": of_text.text, **_decision(row, settings)})
 
 
 def _decision(row, settings):

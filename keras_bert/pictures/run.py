@@ -31,6 +31,7 @@ _MOST_NUMBERS = 30
 _MOST_TABLES = 30
 _TABLES_IN_A_ROW = 5
 _LONGEST_NAME = 24
+_LEAST_SPAN = 0.1  # of the axis of a metric
 _ABOVE_ALL = 10_000  # more than the number of any layer
 
 _STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # of a task's outputs, in their order
@@ -89,7 +90,8 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
         delete(folder / name)
     dev = metrics["dev"]
     drawn = [_draw_learning_curve(metrics, folder / "learning_curve.png")]
-    if metrics.get("training_sizes"):
+    sizes = metrics.get("training_sizes") or {}
+    if any(len(of_start) > 1 for of_start in sizes.values()):
         drawn.append(_draw_training_sizes(metrics, folder / "training_sizes.png"))
     if metrics.get("by_layers"):
         drawn.append(_draw_layers(metrics, folder / "layers.png"))
@@ -191,14 +193,15 @@ def draw_curves(metrics, path):
             losses.set_xlabel(f"steps; {tokens:,} tokens")
         _draw_outputs(accuracies, history, outputs, "accuracy")
         accuracies.set_ylim(0, 1)
-        for axis in (losses, accuracies):
-            axis.legend(frameon=False, fontsize=8)
+        for axis in (losses, accuracies):  # below the panel, where no line is
+            place = {"loc": "upper left", "bbox_to_anchor": (-0.02, -0.16), "borderpad": 0}
+            axis.legend(frameon=False, fontsize=8, ncols=2, **place)
         _draw_pair(regime, history, "learning_rate", "gradient_norm")
         _draw_pair(speed, history, "tokens_per_second", "input_wait")
         fractions = [record["mfu"] for record in history if "mfu" in record]
         if fractions:
             fraction = percent(statistics.median(fractions), decimals=0)
-            speed.set_xlabel(f"steps; {fraction} of the matrix rate")
+            speed.set_xlabel(f"steps; {fraction} of the processor's rate of matrix products")
         canvas.tight_layout(w_pad=3, h_pad=2)
 
     return save_picture(draw, path, size=(10, 7))
@@ -264,6 +267,7 @@ def _draw_learning_curve(metrics, path):
             axis.plot(*dev, "o-", color=_HELD_OUT, linewidth=1.6, ms=4, label="dev")
             axis.set_title(name.replace("_", " "), loc="left", fontsize=11)
             _count_steps(axis)
+        _widen(panels[1])
         panels[0].set_ylim(bottom=0)
         panels[0].legend(frameon=False)
         if dev[0]:  # not where all examples were trained on
@@ -272,6 +276,14 @@ def _draw_learning_curve(metrics, path):
         canvas.tight_layout(w_pad=3)
 
     return save_picture(draw, path, size=(9, 3.4))
+
+
+def _widen(axis):
+    """Makes an axis of a metric at least as high as `_LEAST_SPAN`: small changes look small."""
+    low, high = axis.get_ylim()
+    if high - low < _LEAST_SPAN:
+        middle = min((low + high) / 2, 1 - _LEAST_SPAN / 2)
+        axis.set_ylim(middle - _LEAST_SPAN / 2, middle + _LEAST_SPAN / 2)
 
 
 def _draw_training_sizes(metrics, path):
@@ -396,7 +408,7 @@ def _draw_reliability(bins, path):
     def draw(canvas):
         above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[4, 1])
         CalibrationDisplay(accuracy, confidence, y_prob=None).plot(ax=above)
-        title = f"Accuracy by confidence; calibration error {gap:.3f}"
+        title = f"{examples.sum():,} examples: accuracy by confidence, calibration error {gap:.3f}"
         above.set(xlabel="", ylabel="accuracy")
         above.set_title(title, loc="left", fontsize=11)
         below.bar(middles, examples, width=0.9 * width)

@@ -1,4 +1,4 @@
-"""What examples have in common, the sources that read them one by one, and how to divide them."""
+"""The base classes of examples and of the sources that read them, and the division of examples."""
 
 import hashlib
 from collections import Counter
@@ -9,18 +9,12 @@ from typing import Any
 from keras_bert.base.errors import InputError, Naming, argument, warn_user
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.readers import COUNT, ERROR, SKIP
+from keras_bert.readers.annotation_tools import is_accepted, verdict_column
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.sources import TextFile, is_text
 from keras_bert.readers.table import Table
 from keras_bert.readers.tables import open_objects
 
-# Columns of Prodigy and Argilla, the words in them, and those by which they are known.
-_VERDICTS = {
-    "answer": ({"accept", "reject", "ignore"}, {"accept", "reject"}),
-    "status": ({"submitted", "discarded", "pending", "draft"}, {"submitted", "discarded"}),
-}
-_ACCEPTED = ("accept", "submitted")
-_SAMPLED = 1000
 HELD_BACK = 10  # one example in so many
 _MOST_LINES = 5  # that a note lists
 
@@ -142,8 +136,12 @@ class ExampleSource:
 
     @property
     def location(self):
-        """What the `line` of an example counts: "line", "row", "item" or "record"."""
+        """The unit that the `line` of an example counts: "line", "row", "item" or "record"."""
         return self._records.location
+
+    def label(self, line):
+        """The name of a location: of a DataFrame the label of its index."""
+        return self._records.label(line)
 
     def error(self, line, message):
         """The InputError that names a location in the source."""
@@ -161,27 +159,14 @@ class ExampleSource:
     def _more_notes(self):
         return ()
 
-    def _verdict_column(self, rows):
-        """The column in which an annotation tool says whether a row is accepted, or None.
-
-        All of the first rows have words of the tool there, and it is no part of an example.
-        """
-        if not isinstance(rows, Table):
-            return None
-        used = {name for names in (self.schema or {}).values() for name in names}
-        for name, (words, known_by) in _VERDICTS.items():
-            if name in rows.names and name not in used:
-                values = {str(row.get(name)) for row in rows.sample(_SAMPLED)}
-                if values <= words and values & known_by:
-                    return name
-        return None
-
     def _each(self, rows, read):
         """Yields `read(line, row)` of the rows that lack nothing, and counts the others."""
-        verdict = self._verdict_column(rows) if self._need_labels else None
+        verdict = None
+        if self._need_labels and isinstance(rows, Table):
+            verdict = verdict_column(rows, used={*chain(*(self.schema or {}).values())})
         for line, row in rows:
             try:
-                if verdict is not None and row.get(verdict) not in _ACCEPTED:
+                if verdict is not None and not is_accepted(row.get(verdict)):
                     word = row.get(verdict) or "nothing"
                     raise Missing(f'an accepted "{verdict}"', why=f' ("{word}")')
                 example = read(line, row)
@@ -222,7 +207,7 @@ class ExampleSource:
         return key in self._records.names
 
     def value(self, line, record, key, part, *, more=""):
-        """What a dictionary has under a key; where it has nothing, Missing or an InputError."""
+        """The value of a dictionary under a key; raises Missing or InputError if there is none."""
         value = record.get(key)
         if value is not None and value != "":
             return value
@@ -243,7 +228,7 @@ class ExampleSource:
 
 @dataclass(slots=True)  # one that is frozen takes three times as long to make
 class Example:
-    """What examples have in common: where each is in its `source`, a number or in words."""
+    """The base class of examples: each has a location in its `source`, a number or in words."""
 
     line: int | str
     source: Any = field(default=None, kw_only=True, compare=False, repr=False)
@@ -251,7 +236,7 @@ class Example:
 
     @property
     def unit(self):
-        """What examples of training and held-out ones may not share, such as the text."""
+        """The part that training and held-out examples may not share, such as the text."""
         return self.source.name, self.line
 
     def error(self, message):
@@ -289,7 +274,7 @@ def report_notes(source, report):
 
 def located(where, source):
     """The rows of a source: `line 4`, `lines 4, 7 and 9`, `lines 4, 7, 9, 12, 15 and 80 more`."""
-    *first, last = map(str, islice(where, _MOST_LINES))
+    *first, last = (str(source.label(line)) for line in islice(where, _MOST_LINES))
     more = len(where) - _MOST_LINES
     if more > 0:
         first, last = [*first, last], f"{more:,} more"
@@ -301,8 +286,15 @@ def located(where, source):
 def first_location(examples):
     """The source and location of the first of some examples, and whether there are more."""
     first = examples[0]
-    where = f"line {first.line}" if isinstance(first.line, int) else first.line
-    return f"{first.source.name}, {where}" + (" and later" if len(examples) > 1 else "")
+    later = " and later" if len(examples) > 1 else ""
+    return f"{first.source.name}, {location_of(first)}{later}"
+
+
+def location_of(example):
+    """The place of an example in its source: "line 4", or in words."""
+    source = example.source
+    is_number = isinstance(example.line, int)
+    return f"{source.location} {source.label(example.line)}" if is_number else example.line
 
 
 def fold_numbers(examples, count):
@@ -415,8 +407,8 @@ def line_on_held_back(train, dev):
     return (
         f"No dev data are given: {counted(len(dev), 'example')} of the {count:,}, "
         f"{'a tenth' if is_tenth else percent(len(dev) / count)}, are held back as dev "
-        f"examples{labels if by_label else ''}. A repeated text is either in training or in dev, "
-        "not in both, and so are the examples of one document."
+        f"examples{labels if by_label else ''}. A repeated text, and the examples of one document, "
+        "are either in training or in dev, not in both."
     )
 
 

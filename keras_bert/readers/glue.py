@@ -61,7 +61,7 @@ class GlueTask:
 
     @property
     def metric(self) -> str:
-        """What selects the best epoch of a run: the metric, or the mean of the two."""
+        """The metric that selects the best epoch of a run, or the mean of the two."""
         return "_and_".join(sorted(self.metrics))
 
     def check_form(self, texts: Sequence[str], *, is_score: bool) -> None:
@@ -184,7 +184,7 @@ def glue_task(name: str) -> GlueTask:
 
 
 def glue_settings(name: str, folder: str | PathLike[str]) -> dict[str, Any]:
-    """What `keras_bert.finetune` takes for a task of GLUE, besides the model and the output.
+    """The settings of `keras_bert.finetune` for a task of GLUE, besides the model and the output.
 
         kb.finetune(**glue_settings("CoLA", "glue_data"), model="runs/a/model", output="runs/cola")
 

@@ -29,7 +29,7 @@ _PLAIN = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0|(\.[0-9]*[1-9]))?")
 DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d\d?:\d\d.*"
 )
-_DECIMAL_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
+_DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 _TRUTH = {"true": "True", "false": "False"}
 _BITS = {"0": 0, "1": 1, "False": 0, "True": 1}
 # Python joins strings that only a space is between, as numpy prints them.
@@ -54,6 +54,11 @@ def parsed_number(text):
 def is_number(value):
     """Whether a value is a number, or a cell with one."""
     return _NUMBER.fullmatch(str(value).strip()) is not None
+
+
+def has_decimal_comma(text):
+    """Whether a cell has a number such as 1,5."""
+    return _DECIMAL_COMMA.fullmatch(text.strip()) is not None
 
 
 def one_label(value):
@@ -227,7 +232,7 @@ def score(value):
             number = float(value)
     if not math.isfinite(number):
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
-        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+        if isinstance(value, str) and has_decimal_comma(value):
             raise ValueError(f"{shown} has a comma. Write a number with a point, such as 1.5.")
         raise ValueError(f"{shown} is not a score, a number such as 1.5. Leave it empty for none.")
     return number
@@ -244,7 +249,7 @@ def sorted_labels(labels):
 
 
 def unknown_label(label, of_model):
-    """What is wrong with a label that a model does not have, as a part of a message."""
+    """The part of a message that says that a model does not have a label."""
     bare = label.strip(QUOTES)
     quotes = f' Without its quotes it would be "{bare}".' if bare in of_model else ""
     return f'unknown label "{label}". The model\'s labels are {quoted(of_model)}.{quotes}'

@@ -43,7 +43,7 @@ class MarkedWord(NamedTuple):
 
     @property
     def word(self):
-        """What is before the % of its sense; without one its form."""
+        """The part before the % of its sense; without one its form."""
         word, mark, _ = (self.sense or "").partition(_AFTER_WORD)
         return word.casefold() if mark else self.form
 
@@ -121,7 +121,7 @@ def read_rated_pairs(data, *, report=None):
 
 
 def _read_file_of_pairs(data):
-    """What `read_rated_pairs` returns, and the `TextSource` of another layout than its own."""
+    """The result of `read_rated_pairs`, and the `TextSource` of another layout than its own."""
     wic = _rows_of_wic(data)
     if wic is not None:
         return f"{data}: TSV, WiC", _of_wic(*wic), "wic", None

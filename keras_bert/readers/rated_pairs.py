@@ -1,7 +1,6 @@
 """Rated pairs of words, such as WordSim-353 and SimLex-999: tables with two words and a rating."""
 
 import math
-import re
 from collections.abc import Iterator
 from itertools import islice
 from os import PathLike
@@ -9,7 +8,7 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import quoted
-from keras_bert.readers.labels import is_missing, is_number, parsed_number
+from keras_bert.readers.labels import has_decimal_comma, is_missing, is_number, parsed_number
 from keras_bert.readers.sources import CSV, TXT, TextFile, is_stored_table, is_unnamed
 from keras_bert.readers.tables import open_table
 
@@ -23,7 +22,6 @@ _RATINGS = (
     *("simlex999", "simlex"),
 )
 _KNOWN = {*(name for names in _WORDS for name in names), *_RATINGS}
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _COMMENT = "#"
 _SHOWN = 3  # values of a column in a message
 
@@ -112,7 +110,7 @@ class RatedPairs:
         for _, row in self._table.survey():
             for name in left:
                 value = str(row.get(name))
-                if is_number(value) or _DECIMAL_COMMA.fullmatch(value):
+                if is_number(value) or has_decimal_comma(value):
                     numeric.add(name)
             left = [name for name in left if name not in numeric]
             if not left:

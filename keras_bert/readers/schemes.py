@@ -273,7 +273,7 @@ def transitions(labels, scheme):
 
 
 def _role(tag):
-    """As `split_tag`, with the letter of BIOES."""
+    """Splits a tag as `split_tag` does, with the letter of BIOES."""
     letter, kind = split_tag(tag)
     return _ROLES.get(letter, letter), kind
 

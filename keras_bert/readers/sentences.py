@@ -24,6 +24,7 @@ from keras_bert.readers.conll import (
 from keras_bert.readers.examples import Example, ExampleSource, Missing
 from keras_bert.readers.labels import is_missing, list_of
 from keras_bert.readers.objects import check_tag_per_word
+from keras_bert.readers.offsets import SpanTagger, span_key
 from keras_bert.readers.schemes import tags_of_brackets
 from keras_bert.readers.sources import CSV, STANDARD_INPUT_NAME, TSV, TXT, TextFile, is_text
 from keras_bert.readers.tables import open_objects, open_table
@@ -74,6 +75,9 @@ class TaggedSource(ExampleSource):
     a list of words and of tags in each row. Standard input and other files are recognised by their
     content.
 
+    Objects with a "text", without words, and with its spans of characters in "label", "labels",
+    "spans" or "entities", have the words and tags of `SpanTagger`.
+
     Objects with the same "document" are of one document; one without is a document of its own. The
     items of a sequence are strings, lists of words, pairs (words, tags), or dictionaries with the
     keys of JSON Lines, such as the rows of a table in memory.
@@ -105,6 +109,7 @@ class TaggedSource(ExampleSource):
     ):
         self._given = {"word": word_column, "tag": tag_column, "sentence": sentence_column}
         self._pretokenized, self._documents = pretokenized, {}
+        self._tags_of_spans, self._span_key = SpanTagger(self), None
         columns = {"word_column": word_column, "tag_column": tag_column}
         super().__init__(data, of_files=columns, **common)
 
@@ -237,7 +242,7 @@ class TaggedSource(ExampleSource):
         return self._each(conll_sentences(file.lines(), self, columns), self._of_words)
 
     def _set_columns(self, word, tag, names, *, empty=frozenset([""])):
-        """Where words and tags are in the cells of a row, and what they are called."""
+        """Sets the numbers of the cells of words and tags in a row, and the names of both."""
         self._word, self._tag, self._names, self._empty = word, tag, names, empty
         self.labelled = tag is not None
 
@@ -297,11 +302,14 @@ class TaggedSource(ExampleSource):
         return self.error(
             1,
             Naming(
-                "no {}s among the {} ({}); give them as {}.",
+                "no {}s among the {} ({}); give them as {}{}.",
                 role,
                 table.calls_columns,
                 quoted(table.names),
                 argument(f"{role}_column"),
+                ', or a "text" and its spans as "label": [[start, end, "NAME"], …]'
+                if role == "word"
+                else "",
             ),
         )
 
@@ -330,7 +338,14 @@ class TaggedSource(ExampleSource):
             self._word, self._tag = WORDS, TAGS
             self.labelled = any(self._tag in record for _, record in records)
             return self._each(records, self._of_keys)
-        word, tag = self._column(records, "word"), self._column(records, "tag", is_list=True)
+        word = self._column(records, "word")
+        if word is None and self._given["tag"] is None and TEXT_KEY in records.names:
+            self._span_key = span_key(records.names, has_words=False)
+        if self._span_key is not None:
+            self.labelled = True
+            self.how = f'{records.format}, text in "{TEXT_KEY}", spans in "{self._span_key}"'
+            return self._each(records, self._of_spans)
+        tag = self._column(records, "tag", is_list=True)
         for role, name in (("word", word), ("tag", tag)):
             if name is None and self._need_labels:
                 raise self._no_column(role, records)
@@ -366,6 +381,26 @@ class TaggedSource(ExampleSource):
         else:
             check_tag_per_word(words, tags, number, self)
         return TaggedWords(number, words or (), tags, document=document, source=self)
+
+    def _of_spans(self, number, record):
+        """The `TaggedWords` of a text and its spans of characters."""
+        name = record.get(DOCUMENT_KEY)
+        key = (number,) if name is None else str(name)
+        document = self._documents.setdefault(key, len(self._documents))
+        spans = record.get(self._span_key)
+        if spans is None and self._need_labels:
+            raise Missing("spans", place=f'"{self._span_key}"')
+        text = self._text(number, record, TEXT_KEY)
+        if spans is None:
+            return self._of_text(text, number, document)
+        words, starts, tags = self._tags_of_spans(text, spans, number)
+        if not words and self._need_labels:
+            raise Missing("a word", place=f'"{TEXT_KEY}"')
+        place = {"document": document, "text": text, "starts": starts, "source": self}
+        return TaggedWords(number, words, tags, **place)
+
+    def _more_notes(self):
+        return self._tags_of_spans.notes()
 
     def _of_text(self, text, number, document):
         """The `TaggedWords` of a string: split at white space now, or by a tokenizer later."""

@@ -1,9 +1,10 @@
-"""Where labelled examples come from: files and their lines, tables and sequences in memory."""
+"""Sources of labelled examples: files and their lines, tables and sequences in memory."""
 
 import glob
 import numbers
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,7 @@ _FORMS = {
 }
 _OPEN_ERRORS = {
     FileNotFoundError: "does not exist. Give the path of a text file",
-    IsADirectoryError: "is a folder. Give the path of a text file",
+    IsADirectoryError: "is a folder without .txt files. Give the path of a text file",
     PermissionError: "may not be read by this user",
 }
 _ZIP = b"PK\x03\x04"  # how such files begin
@@ -102,16 +103,20 @@ def files_of(data):
         return [data]
     paths = sorted(glob.glob(str(data)))
     if not paths:
-        raise InputError(f"No file matches {data}. Expected a path, or a glob of labelled files.")
+        raise InputError(f"No file matches {data}. Expected a path, or a glob of files.")
     return paths
 
 
 class Located:
-    """What has a `name`, and places of which each is a `location`: a "line", "row" or "item"."""
+    """A source with a `name`, whose places are each a `location`: a "line", "row" or "item"."""
+
+    def label(self, line):
+        """The name of a location in messages."""
+        return line
 
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
-        where = f"{self.location} {line}" if isinstance(line, int) else line
+        where = f"{self.location} {self.label(line)}" if isinstance(line, int) else line
         return InputError.naming("{}, {}: {}", self.name, where, message)
 
 
@@ -154,7 +159,7 @@ class TextFile(Located):
         return lines
 
     def lines(self, *, keep=False):
-        """As `raw_lines`, of (line number from 1, line without its end)."""
+        """Yields as `raw_lines` (line number from 1, line without its end)."""
         return enumerate(map(_without_end, self.raw_lines(keep=keep)), start=1)
 
     def has(self, character):
@@ -218,11 +223,14 @@ class TextFile(Located):
         encoding = "WINDOWS-1252"
         if number == 1 and line.startswith(("\udcff\udcfe", "\udcfe\udcff")):
             reason, encoding = "the file is UTF-16", "UTF-16"
-        name = "FILE" if self.name == STANDARD_INPUT_NAME else self.name
+        name, converted = "FILE", "FILE.utf8"
+        if self.name != STANDARD_INPUT_NAME:  # with its extension, which decides its form
+            path = Path(self.name)
+            name, converted = self.name, path.with_name(f"{path.stem}.utf8{path.suffix}")
         raise self.error(
             number,
-            f"{reason}. Expected UTF-8. Convert it with "
-            f"`iconv -f {encoding} -t UTF-8 {name} > utf8.txt`.",
+            f"{reason}. Convert it with `iconv -f {encoding} -t UTF-8 {shlex.quote(name)} > "
+            f"{shlex.quote(str(converted))}`.",
         )
 
 
@@ -282,7 +290,7 @@ def is_numbered(data):
 
 
 def _frame_names(data):
-    """As `unique_names`, of a DataFrame: as a file without a header has them if it has numbers."""
+    """The `unique_names` of a DataFrame: those of a file without a header if it has numbers."""
     are_numbers = is_numbered(data)
     return unique_names([str(name + 1 if are_numbers else name) for name in data.columns])
 

@@ -22,6 +22,7 @@ from keras_bert.readers.objects import (
     labelled_span,
     words_of,
 )
+from keras_bert.readers.offsets import span_key
 from keras_bert.readers.schemes import InvalidTags, read_chunks, spans_of
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.sources import records_of_columns
@@ -54,7 +55,7 @@ class SpannedWords(_Spanned):
     starts: tuple[int, ...] | None = None  # where each word begins in the text, in characters
     # In words, or in characters of the text where `words` is None; None where nobody gave them.
     spans: tuple[LabelledSpan, ...] | None = None
-    document: int = 0  # the number of its document in the source, from 0
+    document: int | str = 0  # the number of its document in the source from 0, or its file
 
 
 @dataclass(slots=True)
@@ -113,10 +114,8 @@ class SpanSource(TaggedSource):
 
     def _has_word_per_row(self, table):
         # Without words, a "label" has spans: doccano, JSON-MIN of Label Studio.
-        keys = ("spans", "entities")
-        if not any(self._given.values()) and self._column(table, "word") is None:
-            keys += ("label", "labels")
-        self._spans = next((key for key in keys if key in table.names), "spans")
+        has_words = any(self._given.values()) or self._column(table, "word") is not None
+        self._spans = span_key(table.names, has_words=has_words) or "spans"
         self.labelled = not {self._spans, "spans/start"}.isdisjoint(table.names)
         return not self.labelled and super()._has_word_per_row(table)
 
@@ -212,7 +211,8 @@ def spanned_words(record, line, *, source, need_labels):
         raise source.error(line, '"spans" should be a list.')
     if spans is not None:
         spans = tuple(labelled_span(span, line, source, text=text, words=words) for span in spans)
-    return SpannedWords(line, text, words, starts, spans, document=line - 1, source=source)
+    document = line - 1 if isinstance(line, int) else line  # the name of a file
+    return SpannedWords(line, text, words, starts, spans, document=document, source=source)
 
 
 class SpanPairSource(ExampleSource):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson
 from keras_bert.base.formatting import counted, quoted
+from keras_bert.readers import ERROR
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import (
     Example,
@@ -33,12 +34,13 @@ class GoldAnswer(NamedTuple):
     """An answer that a person gave.
 
     `start` is the offset of its first character in the context, None where it is not in the context
-    or is not to be moved there; `given_start` is the offset in the file.
+    or is not to be moved there; `given_start` is the offset in the file. One without an offset in
+    the file has the only offset where its text is; if there are several, or none, both are None.
     """
 
     text: str
     start: int | None
-    given_start: int
+    given_start: int | None
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class QuestionSource(ExampleSource):
     def __init__(self, data, *, wrong_offsets="move", fields=None, **common):
         self._moves, self._given = wrong_offsets == "move", parse_fields(fields, parts=_PARTS)
         self._key, self._keys_of_first = dict(zip(_PARTS, _PARTS, strict=True)), None
+        self._unlocated, self._without_start = 0, {}  # the first of each reason
         super().__init__(data, of_files={"fields": fields}, **common)
 
     def _open(self, data):
@@ -126,7 +129,7 @@ class QuestionSource(ExampleSource):
             yield f"{location} {number}", record
 
     def _of_squad(self, whole):
-        """As `_located`, with the context of the paragraph in each record."""
+        """Yields as `_located`, with the context of the paragraph in each record."""
         for article, paragraphs in self._parts(whole, "data", "the file"):
             for paragraph, about in self._parts(paragraphs, "paragraphs", f"article {article}"):
                 place = f"article {article}, paragraph {paragraph}"
@@ -199,6 +202,7 @@ class QuestionSource(ExampleSource):
             return None
         if isinstance(answers, dict):  # one list per column, as other programs export them
             columns = {part: answers.get(part) for part in ("text", "answer_start")}
+            columns = {part: of for part, of in columns.items() if part == "text" or of is not None}
             answers = records_of_columns(columns)
             answers = columns if answers is None else answers
         if not isinstance(answers, list | tuple | None):
@@ -225,16 +229,53 @@ class QuestionSource(ExampleSource):
         return bit(value) == 1
 
     def _answer(self, answer, context, place):
+        answer = {"text": answer} if isinstance(answer, str) else answer
         text = answer.get("text") if isinstance(answer, dict) else None
         given = answer.get("answer_start") if isinstance(answer, dict) else None
-        if not isinstance(text, str) or not isinstance(given, int) or isinstance(given, bool):
-            raise self.error(place, 'an answer should be {"text": "…", "answer_start": NUMBER}.')
+        is_number = given is None or (isinstance(given, int) and not isinstance(given, bool))
+        if not isinstance(text, str) or not is_number:
+            raise self.error(
+                place,
+                'an answer should be {"text": "…", "answer_start": NUMBER}, or its text alone.',
+            )
+        if given is None:
+            start = self._only_offset(text, context, place)
+            return GoldAnswer(text, start, start)
         start = None
         if text.strip() and given >= 0 and context.startswith(text, given):
             start = given
         elif text.strip() and self._moves:
             start = nearest(text, given, context)
         return GoldAnswer(text, start, given)
+
+    def _only_offset(self, text, context, place):
+        """The offset of a text in a context if there is one; None, and counted, otherwise."""
+        first = context.find(text) if text.strip() else -1
+        second = context.find(text, first + 1) if first >= 0 else -1
+        if first >= 0 and second < 0:
+            return first
+        if second >= 0:
+            reason = f"in its context at characters {first} and {second}"
+            self._without_start.setdefault("several", (place, reason))
+        elif text.strip():
+            reason = "not in its context"
+            self._without_start.setdefault("none", (place, reason))
+        else:
+            return None
+        if self._missing == ERROR:
+            raise self.error(place, f'the answer "{text}" has no "answer_start", and is {reason}.')
+        self._unlocated += 1
+        return None
+
+    def _more_notes(self):
+        if self._unlocated:
+            shown = "; ".join(
+                f"{place}: {reason}" for place, reason in self._without_start.values()
+            )
+            yield (
+                f'{counted(self._unlocated, "answer")} without "answer_start" not used in training '
+                f"({shown}). Only one that is in its context once is found there."
+            )
 
 
 def nearest(text, start, context):

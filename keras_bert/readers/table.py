@@ -1,13 +1,24 @@
 """The rows of a source of examples, as dictionaries by the names of its columns."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Any
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import quoted
-from keras_bert.readers.sources import CSV, JSON, TSV, Located, TextFile, is_unnamed
+from keras_bert.readers.sources import (
+    CSV,
+    FASTTEXT,
+    FOLDER,
+    JSON,
+    TSV,
+    Located,
+    TextFile,
+    is_unnamed,
+)
 from keras_bert.records.file_formats import ArrowTable
+
+_TOGETHER = 2048  # rows whose types are found together
 
 
 @dataclass
@@ -39,6 +50,9 @@ class Table(Located):
     skipped: int = 0  # lines that were left out so far
     delimiter: str | None = None  # between the cells of a text file
     stored: ArrowTable | None = None  # which it was read from
+    # {a name: as the header has it, with white space around it}
+    written: Any = field(default_factory=dict)
+    index: Any = None  # of a DataFrame the labels of its rows, by which messages name them
 
     def __iter__(self):
         names = self.names if self.has_names else ()
@@ -73,6 +87,28 @@ class Table(Located):
             return [*self.names]
         return [*dict.fromkeys(name for _, row in self.survey() for name in row)]
 
+    def arrow_types(self):
+        """{name of a column: the Arrow type of its values}; string for values of several types."""
+        import pyarrow
+
+        names = self.all_names() if not self.is_stream else self.names
+        types = dict.fromkeys(names, pyarrow.string())
+        if self.are_cells or self.is_stream or self.kind in (FASTTEXT, FOLDER):
+            return types
+        found, rows = {}, self.survey()
+        while some := [row for _, row in islice(rows, _TOGETHER)]:
+            for name in types:
+                values = [row.get(name) for row in some]
+                found[name] = _unified(found.get(name, pyarrow.null()), values)
+        nothing = pyarrow.null()
+        return {
+            name: kind if found.get(name, nothing) == nothing else found[name]
+            for name, kind in types.items()
+        }
+
+    def label(self, line):
+        return line if self.index is None or not isinstance(line, int) else self.index[line - 1]
+
     def error(self, line, message):
         if self.item is not None and isinstance(line, int):
             name = self.item.capitalize()
@@ -96,6 +132,8 @@ class Table(Located):
         """
         name = str(column)
         if name in self.repeated:
+            if self.file is None:
+                raise InputError(f'{self.name}: two columns have the same name, "{name}".')
             raise self.error(self.first, f'two columns of the header have the same name, "{name}".')
         if name in self.names:
             return name
@@ -114,6 +152,17 @@ class Table(Located):
     def describe(self, name):
         """A column for messages."""
         return f'"{name}"' if self.has_names else f"column {name}"
+
+
+def _unified(before, values):
+    """The Arrow type of more values of a column; string if they are not of one type."""
+    import pyarrow
+
+    try:
+        fields = [pyarrow.schema([("", kind)]) for kind in (before, pyarrow.array(values).type)]
+        return pyarrow.unify_schemas(fields, promote_options="permissive").field(0).type
+    except (pyarrow.ArrowException, UnicodeEncodeError, OverflowError, TypeError, ValueError):
+        return pyarrow.string()
 
 
 def _is_header(row, header):

@@ -7,15 +7,17 @@ names has no header, as pandas reads one with `header=None`.
 """
 
 import csv
+import glob
 import os
 import re
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import NotJson
 from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.annotation_tools import STATUS, rows_of_tools
 from keras_bert.readers.labels import DATE, is_number
 from keras_bert.readers.sources import (
     CONLL,
@@ -28,6 +30,8 @@ from keras_bert.readers.sources import (
     TextFile,
     class_names,
     declared_labels,
+    files_of,
+    form_of,
     is_file,
     is_numbered,
     is_stored_table,
@@ -57,6 +61,8 @@ def open_source(data, *, item, as_record):
         return data
     if not is_file(data):
         return _in_memory(data, item=item, as_record=as_record)
+    if (files := text_files(data)) is not None:
+        return _texts(str(data), files)
     return _stored(str(data)) if is_stored_table(data) else TextFile(data)
 
 
@@ -94,6 +100,11 @@ def open_table(
     if is_file(data) and (table := _class_folder(data)) is not None:
         return table
     file = open_source(data, item=item, as_record=as_record)
+    if isinstance(file, Table) and file.kind == FOLDER and least > 1:
+        raise InputError(
+            f"{file.name} has one text per file. Expected {noun}: {parts}. Labels are in a table, "
+            "or in the names of folders, one for each class."
+        )
     if isinstance(file, Table):
         return file
     number, line = file.first_line()
@@ -137,7 +148,7 @@ def open_table(
 
 
 def open_objects(data, *, item, as_record, comment=None):
-    """As `open_table`, for dictionaries that only JSON can hold; of any other text the `TextFile`.
+    """Opens as `open_table` dictionaries that only JSON can hold; of other text the `TextFile`.
 
     Its attribute `first` is the first line that is neither empty nor begins with `comment`.
     """
@@ -154,12 +165,16 @@ def open_objects(data, *, item, as_record, comment=None):
 
 def json_table(file):
     """The `Table` of a `TextFile` of JSON Lines, or of a JSON array."""
-    first = next(json_objects(file, keep=True), None)
+    rows = lambda *, keep=False: rows_of_tools(json_objects(file, keep=keep))  # noqa: E731
+    first = next(rows(keep=True), None)
     if first is None:
         raise InputError(f"{file.name} is an empty JSON array. Expected objects in it.")
     format = "a JSON array" if file.location == "item" else "JSON Lines"
     about = {"calls_columns": "keys", "location": file.location, "file": file}
-    return Table(file.name, JSON, format, partial(json_objects, file), [*first[1]], **about)
+    table = Table(file.name, JSON, format, rows, [*first[1]], **about)
+    if STATUS in table.names:  # of Label Studio, whose annotations have columns of their own
+        table.names = table.all_names()
+    return table
 
 
 def is_json_object(line):
@@ -302,9 +317,10 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
         if file.form == CSV and not has_header:
             _check_header(file, first_line, names)
             has_header = True
-    columns = [*map(str, range(1, len(names) + 1))]
+    columns, written = [*map(str, range(1, len(names) + 1))], {}
     if has_header:
         columns, repeated = unique_names(names)
+        written = {name: cell for name, cell in zip(names, first, strict=True) if name != cell}
 
     def read(*, keep=False):
         width = len(first)
@@ -323,6 +339,7 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
 
     about = {"repeated": repeated, "first": first_line, "is_undecided": header is None}
     about |= {"has_names": has_header, "location": file.location, "file": file}
+    about["written"] = written
     table = Table(file.name, kind, format, read, columns, **about)
     return table
 
@@ -373,6 +390,39 @@ def class_files(path):
     return sorted(Path(path).glob("*/*.txt")) if is_folder else []
 
 
+def text_files(data):
+    """The .txt files of a folder, or of a glob, each of which is one text; None for anything else.
+
+    Raises InputError if a glob matches nothing, or files of another form.
+    """
+    path = str(data)
+    if os.path.isdir(path):
+        files = [] if is_stored_table(path) else sorted(Path(path).iterdir())
+        return [file for file in files if form_of(file) == TXT and file.is_file()] or None
+    if not glob.has_magic(path) or os.path.exists(path) or path.startswith(PREFIX):
+        return None
+    files = files_of(path)
+    other = next((file for file in files if form_of(file) != TXT), None)
+    if other is not None:
+        raise InputError(
+            f"{path} matches {other}. A glob, or a folder, is of .txt files with one text each. "
+            "Give a table as one file."
+        )
+    return [*map(Path, files)]
+
+
+def _texts(name, files):
+    """The table of `text_files`."""
+
+    def rows(*, keep=False):
+        for file in files:
+            text = "\n".join(line for _, line in TextFile(file).lines())
+            yield file.name, {"file": file.name, "text": text}
+
+    format = f"{counted(len(files), 'file')} with one text each"
+    return Table(name, FOLDER, format, rows, ["file", "text"], location="file")
+
+
 def _class_folder(path):
     """The table of a folder with `class_files`, or None."""
     files = class_files(path)
@@ -408,10 +458,15 @@ def _in_memory(data, *, item, as_record):
     names, rows, repeated = rows_in_memory(data)
     if names is None:
         items, format = [*enumerate(map(as_record, rows), start=1)], f"given {item}s"
-        return Table(f"the {format}", "given", format, items, item=item, calls_columns="keys")
+        about = {"item": item, "location": item, "calls_columns": "keys"}
+        return Table(f"the {format}", "given", format, items, **about)
     if not names and not rows:
         raise InputError("The given table has no columns. Expected one with a text in each row.")
-    format, rows = f"{counted(len(rows), 'row')} in memory", [*enumerate(rows, start=1)]
+    format = f"{counted(len(rows), 'row')} in memory"
+    rows = [*rows_of_tools(enumerate(rows, start=1))]
+    if any(STATUS in row for _, row in rows):
+        names = [*dict.fromkeys(chain.from_iterable(row for _, row in rows))]
     about = {"repeated": repeated, "class_labels": class_names(data)}
     about |= {"declared": declared_labels(data), "has_names": not is_numbered(data)}
+    about["index"] = list(data.index) if hasattr(data, "itertuples") else None
     return Table("the given table", "table", format, rows, names, **about)

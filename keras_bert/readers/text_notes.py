@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter, defaultdict
 
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.examples import first_location
+from keras_bert.readers.examples import first_location, location_of
 from keras_bert.readers.labels import parsed_number
 
 _IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
@@ -54,7 +54,7 @@ def text_warnings(examples):
 
 
 def _look_of(label):
-    """What labels have in common that look the same but for case and spaces."""
+    """A text that labels share if they look the same but for case and spaces."""
     return unicodedata.normalize("NFC", "".join(label.split()).casefold())
 
 
@@ -70,6 +70,6 @@ def contradictions(examples, *, noun="example"):
         has_or_have = "has" if len(others) == 1 else "have"
         yield (
             f"{first_location(others)}: {counted(len(others), noun)} {has_or_have} the text of an "
-            f"earlier one (line {first_with[example.texts].line}), but another "
+            f"earlier one ({location_of(first_with[example.texts])}), but another "
             f"{'score' if isinstance(example.label, float) else 'label'}."
         )

@@ -40,8 +40,6 @@ PAIR = ("text_a", "text_b")
 _GOLD, _NO_GOLD = "gold_label", "-"
 # Kinds of sources with columns.
 _TABLES = (CSV, TSV, JSON, FASTTEXT, FOLDER, "arrow", "tfds", "table")
-_FEW = 3  # labels, each of which may have a single example
-_IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
 _THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
 _LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
 _NEEDS_NAMES = Naming(
@@ -196,9 +194,34 @@ class TextSource(ExampleSource):
             return self._rows[example.line]
         return None if self._are_items else example.row
 
+    def keep_rows(self):
+        """Lets examples keep their rows, for `row_of`.
+
+        JSON of a pipe is read to its end, since any object may have a key of its own.
+        """
+        self.keeps_rows = True
+        if self.kind == JSON and self._records.is_stream:
+            self._examples = [*self._examples]
+
     def column_names(self):
-        """The names of the table's columns, of JSON the keys of all objects."""
+        """The names of the table's columns; of JSON the keys of all objects, of a pipe those read.
+
+        Those of a pipe need `keep_rows`.
+        """
+        if self.kind == JSON and self._records.is_stream:
+            return [*dict.fromkeys(chain.from_iterable(e.row for e in self._examples))]
         return self._records.all_names()
+
+    def written_name(self, name):
+        """The name of a column as the header of the file has it."""
+        return self._records.written.get(name, name)
+
+    def columns_for_output(self):
+        """{name of a column of the table: its Arrow type}; {} without a table.
+
+        The rows are read once for it, except those of a pipe, whose columns are text.
+        """
+        return {} if self._are_items else self._records.arrow_types()
 
     def arrow_columns(self, rows):
         """{name: an array of Arrow} of a table of Arrow, for the rows with these numbers from 1."""
@@ -325,8 +348,8 @@ class TextSource(ExampleSource):
             parts = (record.get(name) for name in names)
             parts = [part for part in parts if not is_missing(part, na=self._na)]
             text = " ".join(self._as_text(line, part, names) for part in parts)
-        # Items of a sequence, and plain lines, are texts, whatever is in them.
-        is_kept = self._are_items and record[names[0]] is not None
+        # To predict, items of a sequence, and plain lines, are texts, whatever is in them.
+        is_kept = self._are_items and record[names[0]] is not None and not self._need_labels
         if not is_kept and is_missing(text, na=self._na):
             self._count_na("text", record.get(names[0]))
             raise Missing("a text", place=self._described(names))

@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import os
+import reprlib
+import typing
 from collections import Counter
 from collections.abc import Mapping
 
@@ -9,8 +12,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, check_regular, parse_json
 from keras_bert.base.formatting import html_table, listed
 from keras_bert.base.terminal import escaped
-from keras_bert.records import PAIRED
-from keras_bert.records.masking import Masker, most_predictions
+from keras_bert.records import MASKINGS, OBJECTIVES, PAIRED
+from keras_bert.records.masking import UNITS, Masker, most_predictions
 from keras_bert.records.specs import compact, padded
 from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.vocabulary import BERT_TOKENS, SpecialTokens
@@ -33,6 +36,15 @@ _COUNTED = {
     *("made_by", "input", "splits", "counters"),
     *("length_histogram", "unigram_entropy", "unigram_counts"),
 }
+# The values that a key of the card, or of its settings, may have, if not any of its type.
+_CHOICES = {
+    "objective": OBJECTIVES,
+    "masking": MASKINGS,
+    "rows": ("compact", "padded"),
+    "compression": (None, "gzip"),
+    "mask_unit": UNITS,
+}
+_LARGEST = 2**63  # of a number
 _AGAIN = "Run keras-bert pretraining-data again."
 
 
@@ -89,7 +101,8 @@ class CardSplit:
         counters = dict(counts)
         numbers = {name: counters.pop(name, 0) for name in ("shards", "instances", "tokens")}
         shard_instances = tuple(counters.pop("shard_instances", ()))
-        return cls(**numbers, shard_instances=shard_instances, counters=Counter(counters))
+        split = {**numbers, "shard_instances": shard_instances, "counters": Counter(counters)}
+        return cls(**_checked(cls, split))
 
     def to_counts(self):
         """The inverse of `from_counts`."""
@@ -156,7 +169,7 @@ class DatasetCard:
         if missing:
             raise InputError(f"{path} is an incomplete dataset card: it has no {listed(missing)}.")
         try:
-            return cls(**_entries_of(cls, card) | _typed(card))
+            return cls(**_checked(cls, _entries_of(cls, card) | _typed(card)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = str(error).rstrip(".")
             raise InputError(f"{path} is an incomplete dataset card: {reason}.") from None
@@ -239,13 +252,21 @@ class DatasetCard:
         if self.masking == "static":
             return None
         by_counts = self.settings.replacement == "unigram"
-        return Masker(
-            vocabulary=vocabulary,
-            unit=self.settings.mask_unit,
-            rate=self.settings.masked_rate,
-            max_predictions=self.max_predictions,
-            unigram_counts=self.unigram_counts if by_counts else None,
-        )
+        if by_counts and len(self.unigram_counts) != len(vocabulary):
+            raise InputError(
+                f"The dataset card has the counts of {len(self.unigram_counts):,} tokens, and the "
+                f"vocabulary has {len(vocabulary):,}. {_AGAIN}"
+            )
+        try:
+            return Masker(
+                vocabulary=vocabulary,
+                unit=self.settings.mask_unit,
+                rate=self.settings.masked_rate,
+                max_predictions=self.max_predictions,
+                unigram_counts=self.unigram_counts if by_counts else None,
+            )
+        except ValueError as error:
+            raise InputError(f"The dataset card has no valid masks: {error}") from None
 
     def difference(self, other):
         """The first key that another job's card has a different value for, or None.
@@ -266,18 +287,48 @@ def _entries_of(cls, entries):
     return {name: value for name, value in entries.items() if name in names}
 
 
+def _checked(cls, entries):
+    """The entries for a dataclass; ValueError if one is not of its field's type, or no choice."""
+    for name, hint in typing.get_type_hints(cls).items():
+        value = entries.get(name)
+        if name in entries and not (_is_of(value, hint) and value in _CHOICES.get(name, [value])):
+            raise ValueError(f"The value of {name} is {reprlib.repr(value)}.")
+    return entries
+
+
+def _is_of(value, hint):
+    """Whether a value is of the type of a field; numbers are finite and not negative."""
+    parts = typing.get_args(hint)
+    base = typing.get_origin(hint) or hint
+    if base is tuple:
+        return isinstance(value, tuple) and all(_is_of(part, parts[0]) for part in value)
+    if parts and base is not Mapping:
+        return any(_is_of(value, part) for part in parts)
+    if base in (int, float):
+        types = (int, float) if base is float else (int,)
+        return type(value) in types and 0 <= value < _LARGEST
+    if base in (Mapping, Counter) and isinstance(value, Mapping):
+        inner = int if base is Counter else (parts or (str, object))[1]
+        return inner is object or all(_is_of(one, inner) for one in value.values())
+    return isinstance(value, base)
+
+
 def _typed(card):
     special, template = card.get("special_tokens"), card.get("template")
     return {
         "input": tuple(card.get("input", ())),
-        "vocabulary": CardVocabulary(**_entries_of(CardVocabulary, card["vocabulary"])),
+        "vocabulary": _part(CardVocabulary, card["vocabulary"]),
         "special_tokens": BERT_TOKENS if special is None else SpecialTokens.from_dict(special),
         "template": BERT_TEMPLATE if template is None else Template.from_dict(template),
-        "settings": CardSettings(**_entries_of(CardSettings, card["settings"])),
+        "settings": _part(CardSettings, card["settings"]),
         "splits": {split: CardSplit.from_counts(card["splits"][split]) for split in SPLITS},
         "length_histogram": tuple(card.get("length_histogram", ())),
         "unigram_counts": tuple(card.get("unigram_counts", ())),
     }
+
+
+def _part(cls, entries):
+    return cls(**_checked(cls, _entries_of(cls, entries)))
 
 
 class DataFolder:
@@ -332,18 +383,16 @@ class DataFolder:
         """
         if split not in SPLITS:
             raise ValueError(f"`split` must be one of {SPLITS}. Received: {split!r}.")
-        count = self.card.splits[split].shards
-        paths = [
-            _join(self.path, shard_name(split, index, count, self.card.compression))
-            for index in range(count)
-        ]
-        for shard in paths:
-            if not _gfile().exists(shard):
+        count, paths = self.card.splits[split].shards, []
+        for index in range(count):
+            name = shard_name(split, index, count, self.card.compression)
+            paths.append(_join(self.path, name))
+            if not _gfile().exists(paths[-1]):
                 raise InputError(
-                    f"{shard} is missing: {_join(self.path, CARD)} counts {count} shards of the "
-                    f"{split} split. {_AGAIN}"
+                    f"{paths[-1]} is missing: {_join(self.path, CARD)} counts {count} shards of "
+                    f"the {split} split. {_AGAIN}"
                 )
-            check_regular(shard)
+            _check_file(paths[-1])
         return paths
 
     def vocabulary(self):
@@ -372,9 +421,15 @@ class DataFolder:
 def _read(path):
     if not _gfile().exists(path):
         raise InputError(f"There is no {path}. {_AGAIN}")
-    check_regular(path)
+    _check_file(path)
     with _gfile().GFile(path, "rb") as file:
         return file.read()
+
+
+def _check_file(path):
+    check_regular(path)
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a folder. A file was expected.")
 
 
 def _gfile():

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import functools
 import socket
+from errno import EADDRINUSE
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
@@ -39,16 +40,14 @@ class DevelopmentServer:
     def __init__(self, settings, *, report):
         self._report = report
         self._settings = settings
-        folders = model_folders(settings.models)
-        self._models = {name: ServedModel(name, folder) for name, folder in folders.items()}
-        for model in self._models.values():
-            lines = list(iter(model.refresh, None))
-            if "AVAILABLE" not in {state["state"] for state in model.states.values()}:
-                raise InputError(" ".join(lines))
-            for line in lines:
-                report(line)
-        host = settings.host
+        folders, host = model_folders(settings.models), settings.host
         self._host_names = host_names(host, settings.allowed_hosts or ())
+        # A port that is in use is found before the models are loaded, which takes seconds.
+        self._listening = _listen(host, settings.rest_port)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._listening.close)
+            self._load(folders)
+            stack.pop_all()
         self._application = http_application(self._models, settings, self._host_names)
         config = uvicorn.Config(
             self._application,
@@ -63,9 +62,18 @@ class DevelopmentServer:
             timeout_graceful_shutdown=_LAST_ANSWERS,
         )
         self._uvicorn = uvicorn.Server(config)
-        self._listening = _listen(host, settings.rest_port)
         self.rest_port = self._listening.getsockname()[1]
         self.rest = f"http://{f'[{host}]' if ':' in host else host}:{self.rest_port}"
+
+    def _load(self, folders):
+        """Loads the models in folders by name, and reports what was loaded."""
+        self._models = {name: ServedModel(name, folder) for name, folder in folders.items()}
+        for model in self._models.values():
+            lines = list(iter(model.refresh, None))
+            if "AVAILABLE" not in {state["state"] for state in model.states.values()}:
+                raise InputError(" ".join(lines))
+            for line in lines:
+                self._report(line)
 
     def report_addresses(self):
         self._report("This server is for development. For production, use TensorFlow Serving.")
@@ -119,7 +127,11 @@ def _listen(host, port):
     try:
         listening = socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise InputError(f"Cannot listen on {host}, port {port}: {error}.") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        message = f"Cannot listen on {host}, port {port}: {reason}."
+        if getattr(error, "errno", None) == EADDRINUSE:
+            raise InputError.naming("{} Choose another {rest_port}.", message) from None
+        raise InputError(message) from None
     # For its connections too. A response is written in two parts, and the second would wait up to
     # 40 ms for the client's acknowledgement. asyncio sets this only for sockets with a protocol.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -76,17 +76,26 @@ def advice_of_defaults(settings, default, chosen=frozenset()):
     return f"Leave out {', and '.join(parts)}." if parts else None
 
 
-def example_findings(train, dev):
-    """Findings on lists of examples: texts in both, and repeated texts with different labels."""
+# What a run may do about texts that are in both of its files.
+LEAVE_DEV_OUT = (
+    "Or leave `dev` (--dev) out: the held-back tenth shares no text with the training data."
+)
+
+
+def example_findings(train, dev, *, advice=""):
+    """Findings on lists of examples: texts in both, and repeated texts with different labels.
+
+    `advice` is a sentence on what else helps against texts in both.
+    """
     of_train = set(map(_content, train))
     shared = [example for example in dev or () if _content(example) in of_train]
     if shared:
         has_or_have = "has" if len(shared) == 1 else "have"
-        yield (
+        yield _sentences(
             f"{first_location(shared)}: {len(shared):,} of the {counted(len(dev), 'dev example')} "
             f"{has_or_have} a text that is also in the training data. Metrics on such texts do not "
-            "show how well the model does on new ones. Remove them, or leave `dev` (--dev) out: "
-            "the held-back tenth shares no text with the training data."
+            "show how well the model does on new ones. Remove them from one of the two.",
+            advice,
         )
     if hasattr(train[0], "texts"):
         advice = " Give each text the same labels everywhere."

@@ -63,7 +63,12 @@ def calibration(confidence, correct):
     ]
 
 
-def mean_cross_entropy(probabilities):
-    """The mean of -log p in nats over the probabilities (N,) of the expected labels."""
+def cross_entropies(probabilities):
+    """-log p in nats of the probabilities (N,) of the expected labels."""
     smallest = np.finfo(np.float32).tiny  # a float32 probability may underflow to 0
-    return float(-np.log(np.maximum(probabilities, smallest)).mean())
+    return -np.log(np.maximum(probabilities, smallest))
+
+
+def mean_cross_entropy(probabilities):
+    """The mean of `cross_entropies`."""
+    return float(cross_entropies(probabilities).mean())

@@ -19,6 +19,7 @@ from keras_bert.heads.reader import TokenReader, WithoutMasks, symbolic_inputs
 from keras_bert.tasks import imported, made_with, show_arguments
 from keras_bert.tasks.losses import check_can_average, mean_outputs
 from keras_bert.tasks.storing import StoredModel
+from keras_bert.tasks.summed_metrics import SummedMetrics, right_alone
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer
@@ -81,6 +82,9 @@ class Task(StoredModel):
             must be given (Keras numbers the names it makes up).
         HEAD_SCALES: {attribute of HEADS: attribute with the factor, a power of two, by which a
             folder's weights of the head are multiplied}.
+        LABELLED_HEADS: {attribute of HEADS: the axes of its weights, from 1 on, that have an item
+            per label}; of a vector it is its only axis.
+        FIRST_LABEL: the item of the first label on these axes.
         READS_WORDS: whether the task reads words, as which it may be trained.
         ACTIVATIONS: the activations that the output may have, if a folder says so.
         MIN_LABELS: the least number of `labels`; 0 for a task without labels.
@@ -89,6 +93,7 @@ class Task(StoredModel):
         METRIC: the metric on the dev data that selects the best epoch; higher is better. It is one
             of `default_metrics` or of `official_metrics`.
         SHOWN: {metric: display name}, shown during training.
+        ANSWER: the key of a prediction that has what it says (see `answer_of`).
         FEATURES, SIGNATURES: "module:function" of what `features` and `signatures` call, which may
             import TensorFlow.
         DEFAULT_OPTIMIZER: the arguments of `keras_bert.training.optimizer.make_optimizer` in which
@@ -107,6 +112,8 @@ class Task(StoredModel):
     TASK_TYPE = None
     REQUIRES = ()
     HEAD_SCALES = {}
+    LABELLED_HEADS = {"classifier": (-1,), "crf": (0, -1)}
+    FIRST_LABEL = 0
     READS_WORDS = False
     ACTIVATIONS: tuple[str, ...] = ()
     MIN_LABELS = 0
@@ -114,6 +121,7 @@ class Task(StoredModel):
     TUNED = ()
     METRIC = None
     SHOWN = {"loss": "loss"}
+    ANSWER = "label"
     FEATURES = SIGNATURES = None
     DEFAULT_OPTIMIZER = {}
 
@@ -273,6 +281,11 @@ class Task(StoredModel):
         return self.reader.layers == LAST and not self.reader.reads_vectors
 
     @property
+    def heads_in_files(self):
+        """The names of HEADS whose weights a model folder has in files of their own."""
+        return ()
+
+    @property
     def architecture(self):
         """The `transformers` class named in the folder.
 
@@ -353,6 +366,9 @@ class Task(StoredModel):
             "max_length": max_length or self.settings.max_length,
         }
 
+    def evaluate_on(self, examples):
+        """Called with the dev examples of a run before it; METRIC may depend on them."""
+
     def context_size(self, *, max_length=None):
         """How many examples on either side may share a sequence with an example."""
         return 0
@@ -392,6 +408,22 @@ class Task(StoredModel):
         Raises InputError, which names the example, if one cannot be evaluated.
         """
         raise NotImplementedError
+
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
+        """The official metrics that follow from sums over examples, for intervals of them.
+
+        By default it is `right`, the fraction of examples without an error.
+        """
+        return right_alone(self.is_right(predictions, examples))
+
+    def is_right(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[bool] | None:
+        """Whether each prediction is none of `errors`; None if they are numbers, never right."""
+        pairs = zip(predictions, examples, strict=True)
+        return [not self.errors([prediction], [example]) for prediction, example in pairs]
+
+    def answer_of(self, prediction: dict[str, Any]) -> Any:
+        """The content of a prediction without its probabilities, as JSON can hold it."""
+        return prediction[self.ANSWER]
 
     def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
         """The wrong predictions, the worst first.

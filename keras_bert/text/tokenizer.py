@@ -251,11 +251,20 @@ class Tokenizer(tf.Module):
         """
         return self.vocabulary.join([int(id) for id in ids])
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Writes a tokenizer folder that Hugging Face's `AutoTokenizer` opens with the same ids."""
+    def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes a tokenizer folder that Hugging Face's `AutoTokenizer` opens with the same ids.
+
+        Args:
+            folder: the path. Other files than those of a tokenizer stay there.
+            overwrite: replace the files of another tokenizer in the folder.
+
+        Raises:
+            InputError: the folder has another tokenizer, unless `overwrite`.
+        """
         write_folder(
             folder,
             self.vocabulary,
+            overwrite=overwrite,
             lowercase=self.lowercase,
             template=self.template,
             has_segments="segment_ids" in self.input_names,

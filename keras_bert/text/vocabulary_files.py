@@ -34,6 +34,7 @@ from keras_bert.text.vocabulary import (
     MERGES_FILE,
     SENTENCEPIECE_FILES,
     TOKENIZER_FILE,
+    TOKENIZER_FILES,
     VOCAB_JSON,
     VOCAB_TXT,
     Vocabulary,
@@ -230,12 +231,29 @@ def output_texts(path, vocabulary, *, lowercase):
     return texts | {path: vocabulary.files()[VOCAB_TXT]}
 
 
-def write_folder(folder, vocabulary, **options):
+def write_folder(folder, vocabulary, *, overwrite=False, **options):
     """Writes a folder that `open_folder` and transformers' AutoTokenizer open.
 
     Other files in the folder stay. `options` are those of `folder_texts`.
+
+    Raises `InputError` if the folder has files of another tokenizer, unless `overwrite`.
     """
-    write_into(folder, folder_texts(vocabulary, **options), last=vocabulary.FILES[-1])
+    texts = folder_texts(vocabulary, **options)
+    there = [name for name in sorted(TOKENIZER_FILES) if os.path.lexists(Path(folder, name))]
+    others = [name for name in there if not _holds(Path(folder, name), texts.get(name))]
+    if others and not overwrite:
+        raise InputError.naming(
+            "{} has another tokenizer already ({}). Give another folder, or {overwrite=True} to "
+            "replace its files.",
+            folder,
+            listed(others),
+        )
+    write_into(folder, texts, last=vocabulary.FILES[-1])
+
+
+def _holds(path, text):
+    """Whether a file has this text; None is no file."""
+    return text is not None and path.is_file() and path.read_bytes() == text.encode("utf-8")
 
 
 def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE, has_segments=True):

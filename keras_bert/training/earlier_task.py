@@ -1,6 +1,8 @@
 """A fine-tuned task that a run continues with, and the lines for the user on its head."""
 
-from keras_bert.base.formatting import listed
+import numpy as np
+
+from keras_bert.base.formatting import listed, quoted
 from keras_bert.checkpoints.model_folder import head_scale
 from keras_bert.heads import MIXES
 
@@ -28,6 +30,7 @@ class EarlierTask:
         if self._mix is not None:
             self.options["scalar_mix_l2"] = self._mix["l2"]
             self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
+        self._first_label = task.FIRST_LABEL
         self.columns = task.columns
         vectors = task.reader.static_vectors
         self.static_vectors = None if vectors is None else vectors.config
@@ -48,6 +51,16 @@ class EarlierTask:
         """Whether these are the task's labels, in any order."""
         return set(labels) == set(self.labels)
 
+    def shares_labels(self, labels):
+        """Whether two of these are the task's labels, or its only one."""
+        return len({*labels} & {*self.labels}) >= min(2, len(self.labels), len({*labels}))
+
+    def options_with(self, labels):
+        """The names of the options that a task with other labels cannot have."""
+        lists = [name for name, value in self.options.items() if isinstance(value, list)]
+        null_label = self.options.get("null_label")
+        return [*lists, *(["null_label"] if null_label not in (None, *labels) else [])]
+
     def layer_norm_eps(self, default):
         """The epsilon of a mix with LayerNorm: the task's own, if it has one."""
         epsilon = self._mix and self._mix["layer_norm_eps"]
@@ -63,7 +76,7 @@ class EarlierTask:
         (mix, rest), (earlier_mix, earlier_rest) = _reads(task), self._reads
         continued, new = [], []
         for head in _own_heads(task):
-            layer, weights = task.heads[head], self._heads.get(head)
+            layer, weights = task.heads[head], self._weights(task, head)
             shapes = [weight.shape for weight in layer.weights]
             same = mix == earlier_mix and (rest == earlier_rest or head == "scalar_mix")
             if same and not new and weights and shapes == [weight.shape for weight in weights]:
@@ -73,6 +86,36 @@ class EarlierTask:
                 new.append(head)
         lost = [head for head in self._heads if head in new or head not in task.heads]
         return continued, new, lost
+
+    def _weights(self, task, head):
+        """The weights of a head for a task, or None.
+
+        Where the labels are others, the items of those that both have are this task's, and all
+        others are new.
+        """
+        weights = self._heads.get(head)
+        if not weights or not task.MIN_LABELS or head not in task.LABELLED_HEADS:
+            return weights
+        if self.labels == tuple(task.labels):
+            return weights
+        here = {label: number for number, label in enumerate(task.labels)}
+        pairs = [(n, here[label]) for n, label in enumerate(self.labels) if label in here]
+        first = self._first_label
+        before, now = (np.array(x) + first for x in zip(*pairs, strict=True))
+        before, now = (np.concatenate([np.arange(first), x]) for x in (before, now))
+        scale, kept = head_scale(task, head), []
+        for new, old in zip(task.heads[head].get_weights(), weights, strict=True):
+            axes = {axis % new.ndim for axis in task.LABELLED_HEADS[head]}
+            if any(new.shape[axis] != old.shape[axis] for axis in {*range(new.ndim)} - axes):
+                return None
+            new = new * scale
+            ranges = [[np.arange(size)] * 2 for size in new.shape]
+            for axis in axes:
+                ranges[axis] = [now, before]
+            to, from_ = (np.ix_(*numbers) for numbers in zip(*ranges, strict=True))
+            new[to] = old[from_]
+            kept.append(new)
+        return kept
 
 
 def _own_heads(task):
@@ -126,7 +169,20 @@ def line_on_new_head(why, earlier, options):
     left = {name: value for name, value in earlier.options.items() if name not in options}
     line = f"The head is new: {why} Its own head is not kept ({_described(left) or 'no options'})."
     of_reading = _described(options)
-    return f"{line} Its options for reading files are kept: {of_reading}." if options else line
+    return f"{line} Its options for reading files are kept: {of_reading}." if of_reading else line
+
+
+def line_on_labels(earlier, labels):
+    """A line on a head that continues with other labels: which are kept, new and left out."""
+    kept = [label for label in labels if label in earlier]
+    parts = {
+        "New, from random weights": [label for label in labels if label not in earlier],
+        "Left out": [label for label in earlier if label not in labels],
+    }
+    line = f"The weights of the labels that stay are kept: {quoted(kept, most=10)}."
+    return line + "".join(
+        f" {what}: {quoted(some, most=10)}." for what, some in parts.items() if some
+    )
 
 
 def _described(options):

@@ -17,6 +17,7 @@ from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
 from keras_bert.tasks.findings import (
+    LEAVE_DEV_OUT,
     advice_of_defaults,
     example_findings,
     result_and_loss_findings,
@@ -373,7 +374,9 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         count_of_dev = len(data.dev.examples) if dev else 0
         metrics["warnings"] = [
             *tuning_findings(tuned if dev else {}, examples=count_of_dev),
-            *example_findings(train_examples.examples, data.dev and data.dev.examples),
+            *example_findings(
+                train_examples.examples, data.dev and data.dev.examples, advice=LEAVE_DEV_OUT
+            ),
             *result_and_loss_findings(
                 task,
                 metrics["dev"],

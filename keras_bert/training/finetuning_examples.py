@@ -30,7 +30,7 @@ from keras_bert.tasks.findings import counts_by_label
 from keras_bert.tasks.losses import check_can_average, means_over, replica_count
 from keras_bert.text.vocabulary import note_on_unknown
 from keras_bert.training.devices import Devices
-from keras_bert.training.earlier_task import line_on_new_head
+from keras_bert.training.earlier_task import line_on_labels, line_on_new_head
 from keras_bert.training.finetuning_task import StartingPoint, TaskRecipe, draw
 from keras_bert.training.optimizer import layers_to_train
 from keras_bert.training.parts.early_stopping import PREDICTED_LABELS
@@ -105,7 +105,12 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
     if earlier is not None:
         inferred_arguments = _in_order_of(earlier, inferred_arguments)
         arguments = {**settings.arguments, **options}
-        if not earlier.has_labels(of_task.labels_with(inferred_arguments, **arguments)):
+        labels = of_task.labels_with(inferred_arguments, **arguments)
+        if not earlier.has_labels(labels) and earlier.shares_labels(labels):
+            report(line_on_labels(earlier.labels, labels))
+            of_labels = earlier.options_with(labels)
+            options = {name: value for name, value in options.items() if name not in of_labels}
+        elif not earlier.has_labels(labels):
             why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
     if why_new is not None:
         report(line_on_new_head(why_new, earlier, options_of_reading))
@@ -131,6 +136,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
     if settings.ensemble:
         check_can_average(task.default_losses())
         task.check_export()
+    task.evaluate_on(dev)
     train, dev = (task.features(split, labelled=True) for split in (train, dev))
     _report_on_tokens(task, train, dev, report)
     inputs = {
@@ -384,22 +390,28 @@ class Evaluation:
         self._step = devices.on_replicas(self._evaluate, parts.element_spec)
 
     def __call__(self):
-        """Returns (metrics by name, outputs by name as of `collected_outputs`)."""
+        """Returns (metrics by name, outputs by name as of `collected_outputs`).
+
+        Examples without labels, which the loss is not for, have no metrics.
+        """
         self.model.reset_metrics()
         self._loss.reset_state()
         totals, count = self._examples.weight_totals, len(self._examples)
         with means_over(self.model, totals, examples=count):
             outputs = collected_outputs(self.model, count, self._evaluated_batches())
         metrics = {**self.model.get_metrics_result(), "loss": self._loss.result()}
+        metrics = metrics if self._examples.has_labels else {}
         return {name: float(value) for name, value in metrics.items()}, outputs
 
     def _evaluated_batches(self):
         for numbers, batch in zip(self._plan, self._batches, strict=True):
             yield from zip(numbers, self._step(batch), strict=True)
 
-    def _evaluate(self, inputs, labels, weights=None):
+    def _evaluate(self, inputs, labels=None, weights=None):
         """One batch: (B, …) by name -> the outputs; updates the metrics."""
         outputs = self.model(inputs, training=False)
+        if labels is None:
+            return {name: tf.cast(output, tf.float32) for name, output in outputs.items()}
         loss = self.model.compute_loss(inputs, labels, outputs, weights, training=False)
         loss = loss * replica_count()  # each replica has its part of the mean
         self._loss.update_state(loss, sample_weight=tf.shape(tf.nest.flatten(inputs)[0])[0])

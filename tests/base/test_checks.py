@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from keras_bert.base import files, ownership
+from keras_bert.base.errors import InputWarning, warn_user
 from tests.messages import raises_input_error
 
 
@@ -136,3 +137,9 @@ def test_an_owner_comes_back_from_its_text():
     assert ownership.Owner.from_json(this.to_json()) == this and this.runs and this.is_here
     for torn in ("", "[]", this.to_json()[:-1], '{"host": "a"}'):
         assert ownership.Owner.from_json(torn) is None
+
+
+def test_a_warning_is_at_the_line_of_the_user():
+    with pytest.warns(InputWarning, match="careful") as caught:
+        warn_user("careful")
+    assert caught[0].filename == __file__

@@ -1,6 +1,7 @@
 """Whatever is in the files of a folder, there is an answer or an error of one line.
 
-The files are those of every tokenizer, of adapters and of other programs' formats.
+The files are those of every tokenizer, of adapters, of other programs' formats, and of
+pre-training data.
 `tests.mutations` changes each value of their JSON, and their bytes. Nothing is known of what a
 change does.
 """
@@ -16,17 +17,25 @@ from safetensors.numpy import load_file, save_file
 
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
+from keras_bert.checkpoints.allennlp import save_allennlp
 from keras_bert.checkpoints.convert import convert
+from keras_bert.encoders.bilm import BilmConfig
+from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.inference.predict import predict
+from keras_bert.records import DataFolder
+from keras_bert.records.examples import read_examples
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.classification.regressor import Regressor
 from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.text import Tokenizer
+from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.text.vocabulary import BERT_TOKENS
 from tests.eagerly import eagerly
 from tests.inputs.test_words_and_text import vocabulary
-from tests.mutations import of_file
+from tests.mutations import of_file, put
+from tests.pretraining_folder import make_data_folder
 from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
 from tests.text.unigram_models import bert_model
@@ -111,6 +120,21 @@ def converted(to, folder):
     return folder
 
 
+def allennlp(folder):
+    tokenizer = make_tokenizer(["the"])
+    sizes = {"hidden_size": 4, "lstm_size": 4, "num_hidden_layers": 1, "num_highway_layers": 1}
+    sizes |= {"vocab_size": len(tokenizer), "character_filters": ((1, 2),)}
+    encoder = BilmEncoder(BilmConfig(**sizes))
+    encoder.set_vocabulary(tokenizer.vocabulary)
+    save_allennlp(encoder, tokenizer, folder)
+    return folder
+
+
+def data(folder):
+    about = {"special_tokens": BERT_TOKENS.to_dict(), "template": BERT_TEMPLATE.to_dict()}
+    return make_data_folder(folder, rows=4, eval_examples=1, masking="dynamic", shards=1, **about)
+
+
 FOLDERS = {
     "wordpiece": wordpiece,
     **{n: functools.partial(of_algorithm, n) for n in ("bpe", "byte-level-bpe", "unigram")},
@@ -118,19 +142,32 @@ FOLDERS = {
     "sentencepiece": sentencepiece,
     "adapter": adapter,
     **{name: functools.partial(converted, name) for name in ("google", "keras-nlp", "glove")},
+    "allennlp": allennlp,
+    "data": data,
 }
-FEW, MANY = 3, 60  # changes of each file, in the tests that always run and in the slow ones
+FEW, MANY = 2, 60  # changes of each file, in the tests that always run and in the slow ones
 
 
 def answer(name, folder, *, predicts):
     """Opens the folder, and asks the task for an answer."""
     if name == "sentencepiece":
         return Tokenizer.from_folder(folder).tokenize_with_offsets(["the bank 7"])
-    if name in ("google", "keras-nlp", "glove"):
-        _, tokenizer = load(next(folder.iterdir()))
+    if name in ("google", "keras-nlp", "glove", "allennlp"):
+        _, tokenizer = load(folder if name == "allennlp" else next(folder.iterdir()))
         return tokenizer.tokenize(["the bank 7"])
+    if name == "data":
+        return read_data(folder)
     task = load_task(folder)
     return list(predict(model=task, data=folder.parent / "data.jsonl")) if predicts else task
+
+
+def read_data(folder):
+    """What training and `inspect` read of a data folder."""
+    opened = DataFolder.open(folder)
+    vocabulary, card = opened.vocabulary(), opened.card
+    opened.check_vocabulary(vocabulary)
+    examples = [[*read_examples(opened, shard)] for shard in opened.shards("train")]
+    return examples, repr(opened), opened._repr_html_(), card.to_json(), card.masker(vocabulary)
 
 
 def check(name, folder, *, most):
@@ -148,7 +185,7 @@ def check(name, folder, *, most):
                 mutations, most
             )
         for what, make in mutations:
-            path.write_bytes(make())
+            put(path, make())
             changes += 1
             try:
                 answer(name, folder, predicts=most == MANY)
@@ -159,7 +196,7 @@ def check(name, folder, *, most):
                     place = traceback.extract_tb(error.__traceback__)[-1]
                     place = f"{place.filename}:{place.lineno}"
                     failures.append(f"{path.name}: {what}: {error!r:.200} at {place}")
-        path.write_bytes(given)
+        put(path, given)
     return changes, answers, failures
 
 

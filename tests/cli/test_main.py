@@ -198,6 +198,16 @@ def test_help_that_cannot_be_written_is_one_sentence(words):
     assert result.stderr == said
 
 
+@pytest.mark.parametrize("words", [[], ["--help"]])
+def test_a_reader_that_went_away_is_no_error(words):
+    """As in `keras-bert … | head -1`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as pipe:
+        result = run(*words, stdout=pipe)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_a_closed_output_is_an_error_and_not_the_next_file():
     result = run(preexec_fn=lambda: os.close(1), stdout=None)
     assert result.returncode == 2

@@ -1,16 +1,19 @@
 """The line "Next: …" of every command: a command that takes what was just made."""
 
 import ast
+import dataclasses
 import json
 import re
 import shlex
+import tomllib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from keras_bert.base.settings import checked
 from keras_bert.checkpoints import save_folder
-from keras_bert.cli.command import read_flags
+from keras_bert.cli.command import as_run_here, read_flags
 from keras_bert.cli.data_commands import new_encoder
 from keras_bert.cli.main import main, parse
 from keras_bert.cli.overview import start_of_pretraining
@@ -19,6 +22,7 @@ from keras_bert.tasks import finetuned_task_types
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
+from keras_bert.training.finetuning_settings import finetune_settings
 from tests import pretraining_folder
 from tests.small_model import make_encoder
 
@@ -88,6 +92,12 @@ STEPS = [
         "keras_bert.inference.evaluate.evaluate",
         {"cbow_loss": 0.5},
         "nearest --model 'my model' --word WORD, or keras-bert " + FINETUNE.format("classifier"),
+    ),
+    (
+        "compare --models m 'my model' --data t",
+        "keras_bert.inference.compare.compare",
+        {"metric": "f1", "metrics": {}, "only_old": [], "only_new": [], "changed": {}},
+        EXPORT,
     ),
     (
         "predict --model 'my model' --text a",
@@ -277,3 +287,48 @@ def test_data_with_the_vocabulary_of_a_model_continue_it_where_they_can(
     assert start(*job, "data") == start("inspect", "data") == NEW
     assert start_of_pretraining("data") == "--architecture static"
     assert re.fullmatch("--architecture mini --learning-rate .*", start_of_pretraining(None))
+
+
+@pytest.mark.parametrize(
+    ("started", "is_on_path", "expected"),
+    [
+        (".venv/bin/keras-bert", False, ".venv/bin/keras-bert export; .venv/bin/python a.py"),
+        ("{}/.venv/bin/keras-bert", True, "keras-bert export; python a.py"),
+        (
+            "pkg/keras_bert/__main__.py",
+            False,
+            ".venv/bin/python -m keras_bert export; .venv/bin/python a.py",
+        ),
+        ("pkg/keras_bert/__main__.py", True, "keras-bert export; python a.py"),
+        ("tests/__main__.py", False, "keras-bert export; python a.py"),
+    ],
+)
+def test_the_next_step_runs_as_the_command_was_started(
+    started, is_on_path, expected, tmp_path, monkeypatch
+):
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("keras-bert", "python"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [started.format(tmp_path)])
+    monkeypatch.setattr("sys.executable", str(folder / "python"))
+    monkeypatch.setenv("PATH", str(folder) if is_on_path else "/nowhere")
+    assert as_run_here("keras-bert export; python a.py") == expected
+    untouched = "my/keras-bert runs/python3"
+    assert as_run_here(untouched) == untouched
+
+
+@pytest.mark.parametrize("task", finetuned_task_types())
+def test_every_line_of_a_settings_file_is_a_valid_value(task, tmp_path):
+    path = tmp_path / "a.toml"
+    assert main(["init", "--task", task, "--output", str(path)]) == 0
+    lines = path.read_text().splitlines()
+    assert "…" not in "".join(line.partition(" = ")[2] for line in lines if " = " in line)
+    fields = {field.name: field for field in dataclasses.fields(finetune_settings(task))}
+    for line in lines:
+        name, equals, value = line.removeprefix("# ").partition(" = ")
+        if line.startswith("# ") and equals and name in fields:
+            checked(fields[name], tomllib.loads(line.removeprefix("# "))[name])
+    assert not any(line.endswith("-") for line in lines)  # a name that is broken at its hyphen

@@ -125,6 +125,7 @@ def quickstart_of_another(here):
 
 
 PREDICT = "predict --model m/task --data in.csv --force --output"
+COMPARE = "compare --models m/task m/task --samples 100 --data in.csv --force --output"
 FINETUNE = "finetune --epochs 1 --train in.csv --dev in.csv --output out --force --model"
 SWEEP = "sweep --train in.csv --dev in.csv --output out --force --model m/encoder"
 PRETRAIN = "pretrain --steps 1 --output out --force --data"
@@ -156,6 +157,9 @@ OVERWRITES = [
         "also the",
     ),
     (f"{PREDICT} own.parquet", embedded, "did not write"),
+    (f"{COMPARE} mine.parquet", None, "did not write"),
+    (f"{COMPARE} mine.csv", None, "did not write"),
+    (f"{COMPARE} in.csv", None, "also the input"),
     ("senses --model m/encoder --train in.csv --output mine.safetensors", None, "did not write"),
     (
         "senses --model m/encoder --train in.csv --output m/encoder/model.safetensors",

@@ -233,6 +233,28 @@ def test_nobodys_files_are_replaced(files):
     assert all(path.read_bytes() == text for path, text in texts.items())
 
 
+@pytest.mark.parametrize("algorithm, name", [("wordpiece", "v.txt"), ("bpe", "v")])
+def test_nobodys_files_are_replaced_on_another_file_system(other, algorithm, name):
+    (other / "a.txt").write_text(TEXT, encoding="utf-8")
+    output = f"other://a/{name}"
+    settings = {"input": "other://a/a.txt", "algorithm": algorithm, "output": output, "size": 70}
+    learn_vocabulary(**settings)
+    written = times(other)
+    learn_vocabulary(**settings | {"size": 60}, force=True)
+    after = times(other)
+    assert after.keys() == written.keys() and after != written
+    mine = other / name / "thesis.tex" if algorithm == "bpe" else other / name
+    mine.write_text("years of work")
+    before = times(other)
+    with raises_input_error(f"{output} is not a vocabulary with its counts that this command"):
+        learn_vocabulary(**settings, force=True)
+    assert times(other) == before
+    if algorithm == "wordpiece":
+        with raises_input_error("other://a/a.txt is also the input"):
+            learn_vocabulary(**settings | {"output": "other://a/a.txt"}, force=True)
+        assert times(other) == before
+
+
 def test_settings_reach_the_learner(files):
     settings = {"size": 70, "min_frequency": 3, "alphabet_limit": 20, "unused": 5}
     learned = learn_vocabulary(input=files / "a.txt", output=files / "v", **settings)

@@ -27,7 +27,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.exports.precision import as_exported, difference
 from keras_bert.exports.saved_model import encoder_signatures, export_encoder, export_task
 from keras_bert.exports.server_files import WARMUP_FILE
+from keras_bert.inference.compare import compare
 from keras_bert.inference.embed import embed
+from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.fill_mask import fill_mask, most_probable
 from keras_bert.inference.predict import predict
 from keras_bert.inputs.framing import frame, windows
@@ -36,7 +38,7 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from tests.exports import tokenizers
-from tests.exports.answers import CHECKS, near, texts_of
+from tests.exports.answers import CHECKS, TOLERANCE, near, texts_of
 from tests.exports.fuzzing import (
     DRAWN,
     Model,
@@ -76,6 +78,7 @@ IN_SIZE = {
     "regression": ["score"],
     "encoder": ["embeddings", "sentence", "cls"],
     "fill-mask": ["probabilities"],
+    "text-embedding": ["embedding"],
     "question-answering": ["null_score"],
 }
 # They have no `ids`, which do not tell where words end.
@@ -83,7 +86,7 @@ WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier", "core
 # The kinds that `make test` exports; the others are slow, and answer as `predict` does in
 # tests/encoders/test_products.py.
 SLOW = ("multi-label", "pair-classifier", "regression", "tagger", "semantic-roles")
-SLOW += ("span-classifier", "relation-classifier", "coreference")
+SLOW += ("span-classifier", "relation-classifier", "coreference", "text-embedding")
 KINDS = {
     name: pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in MAKERS
 }
@@ -99,7 +102,8 @@ def choices(number):
 
 INPUTS = {
     **dict.fromkeys(
-        ("classifier", "multi-label", "tagger", "tagger-crf", "encoder"), {"text": TEXTS}
+        ("classifier", "multi-label", "tagger", "tagger-crf", "encoder", "text-embedding"),
+        {"text": TEXTS},
     ),
     **dict.fromkeys(("span-classifier", "coreference"), {"text": WHOLE}),
     **dict.fromkeys(("pair-classifier", "regression"), {"text_a": TEXTS, "text_b": OTHERS}),
@@ -372,6 +376,59 @@ def test_answers_a_thousand_texts_as_predict_does(asked, models, name):
             CHECKS[name](row, answer)
         except AssertionError as error:
             raise AssertionError(f"Text {number}, {TEXTS[number]!r}: {error}") from error
+
+
+PLAIN = ["ada", "went", "to", "rome"]
+# Labelled examples whose words are also the tokenizer's, in one long enough for several windows.
+LABELLED = {
+    "classifier": [("good film", "x"), ("bad", "ÿ"), ("the film was bad", "w")],
+    "multi-label": [("good film", "x|y"), ("bad", "")],
+    "pair-classifier": [("good", "bad", "no"), ("ada", "rome", "yes")],
+    "regression": [("good", "bad", 1.0), ("ada", "rome", 2.5), ("in", "of", 2.0)],
+    "multiple-choice": [("ada went", ["to rome", "in"], 1), ("who", ["ada", "of", "oslo"], 0)],
+    **dict.fromkeys(
+        ("tagger", "tagger-crf"),
+        [(PLAIN * 9, ["B-PER", "O", "O", "B-LOC"] * 9), (["rome"], ["B-LOC"])],
+    ),
+    "semantic-roles": [
+        {"words": PLAIN, "predicate": [1, 2], "tags": ["B-PER", "O", "O", "B-LOC"]},
+        {"words": ["rome", "was"], "predicate": [0, 1], "tags": ["O", "O"]},
+    ],
+    "question-answering": [
+        {"question": "who", "context": "ada went to rome", "answers": []},
+        {
+            "question": "where",
+            "context": "ada went to rome",
+            "answers": [{"text": "rome", "answer_start": 12}],
+        },
+    ],
+    "span-classifier": [
+        {"words": PLAIN, "spans": [[0, 1, "PER"], [2, 4, "LOC"]]},
+        {"text": "in rome", "spans": [[3, 7, "LOC"]]},
+    ],
+    "relation-classifier": [
+        {"words": PLAIN, "head": [0, 1], "tail": [3, 4], "label": "in"},
+        {"text": "ada in rome", "head": [0, 3], "tail": [7, 11], "label": "from"},
+    ],
+    "coreference": [
+        {"words": PLAIN * 2, "clusters": [[[0, 1], [4, 5]]]},
+        {"text": "ada ada", "clusters": [[[0, 3], [4, 7]]]},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", [KINDS[name] for name in LABELLED])
+def test_an_export_takes_the_place_of_its_task(folder, models, name):
+    compared = compare([models[name], folder / name], LABELLED[name], samples=100, report=print)
+    assert compared["examples"] == len(LABELLED[name]) and compared["metrics"]
+    for metric in (*compared["metrics"].values(), *compared.get("labels", {}).values()):
+        assert abs(metric["difference"]) < TOLERANCE
+    assert name == "regression" or not any(compared["changed"].values())
+
+
+def test_an_export_that_does_not_say_its_task_is_rejected(folder):
+    with pytest.raises(InputError, match="does not say what task it is of"):
+        evaluate(folder / "encoder", [("a", "x")])
 
 
 def decoded(row):

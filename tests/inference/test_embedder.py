@@ -153,7 +153,7 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
         alone = embed(model=(encoder, tokenizer), text=text, layers="first", tokens="subwords")
         assert next(alone).tokens == ["a", "bank"]
     for texts in ({}, {"text": "a", "data": path}):
-        with pytest.raises(InputError, match="either `data`, a file of texts, or `text`"):
+        with pytest.raises(InputError, match="Pass .*`data`, a file of texts, or `text`"):
             embed(model=(encoder, tokenizer), **texts)
 
 

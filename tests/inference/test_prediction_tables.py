@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import threading
 
 import pandas as pd
 import pytest
@@ -89,6 +91,24 @@ def test_an_output_of_another_type_is_an_error(task, tmp_path):
     assert not (tmp_path / "out.parquet").exists()
 
 
+@pytest.mark.parametrize("is_array", [False, True])
+@pytest.mark.parametrize("name", ["pipe.jsonl", "-"])
+def test_a_pipe_of_json_is_predicted_whole(task, tmp_path, monkeypatch, name, is_array):
+    """The names of its keys, which are of all objects, take no row from the predictions."""
+    rows = [{"message": f"a b {n}", **{f"more{n}": n for _ in range(n > 2)}} for n in range(5)]
+    text = json.dumps(rows) if is_array else "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "file.jsonl").write_text(text)
+    if name == "-":
+        monkeypatch.setattr("sys.stdin", (tmp_path / "file.jsonl").open())
+    else:
+        name = tmp_path / name
+        os.mkfifo(name)
+        threading.Thread(target=name.write_text, args=(text,), daemon=True).start()
+    for data, output in ((name, "of_pipe.csv"), (tmp_path / "file.jsonl", "of_file.csv")):
+        assert kb.predict(task, data, output=tmp_path / output, report=print) == len(rows)
+    assert (tmp_path / "of_pipe.csv").read_text() == (tmp_path / "of_file.csv").read_text()
+
+
 def test_a_tagger_writes_lists_as_json(tmp_path):
     tokenizer = make_tokenizer()
     encoder = make_encoder(tokenizer, num_hidden_layers=1)
@@ -135,3 +155,40 @@ def test_a_model_in_memory_is_traced_once(task, monkeypatch):
     after = list(kb.predict(task, ["a text"]))
     assert before[0]["probabilities"] != after[0]["probabilities"]
     task.classifier.kernel.assign(-task.classifier.kernel)
+
+
+def test_a_folder_of_letters_is_predicted_file_by_file(task, tmp_path):
+    folder, output = tmp_path / "letters", tmp_path / "out.csv"
+    folder.mkdir()
+    for name in ("b", "a"):
+        (folder / f"{name}.txt").write_text(f"letter\n{name}\n")
+    assert kb.predict(task, folder, output=output, report=print) == 2
+    rows = pd.read_csv(output)
+    assert rows["file"].tolist() == ["a.txt", "b.txt"] and rows["text"][0] == "letter\na"
+    assert {"label", "score"} <= {*rows}
+    assert [p["file"] for p in kb.predict(task, folder, report=print)] == ["a.txt", "b.txt"]
+
+
+def test_the_names_of_columns_are_written_as_they_were(task, tmp_path):
+    (tmp_path / "in.csv").write_text("id,Customer message \n7,a b\n")
+    output = tmp_path / "out.csv"
+    kb.predict(task, tmp_path / "in.csv", text_column="Customer message", output=output)
+    assert [*pd.read_csv(output)][:2] == ["id", "Customer message "]
+
+
+def test_errors_and_notes_of_a_dataframe_name_its_index(task):
+    table = TABLE.assign(label=["spam", "ham", "ham"])
+    table.index = [50, 51, 52]
+    notes = []
+    both = [kb.evaluate(task, table, show_errors=3, report=notes.append)["errors"]]
+    table["label"] = ["ham", "ham", "spam"]
+    both.append(kb.evaluate(task, table, show_errors=3, report=notes.append)["errors"])
+    assert {error["row"] for errors in both for error in errors} == {50, 52}
+    for error in (error for errors in both for error in errors):
+        assert error["text"] == table["message"][error["row"]] and "line" not in error
+    assert any("row 51: 1 row without a text" in note for note in notes)
+
+
+def test_nothing_given_to_predict_is_said(task):
+    with pytest.raises(InputError, match="Pass `data`, a file of examples, or `text`"):
+        kb.predict(task)

@@ -269,7 +269,7 @@ def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, caps
 @pytest.mark.parametrize(
     ("function", "given", "message"),
     [
-        (kb.surprisal, {}, "Pass either `data`, a file of texts, or `text`, not both."),
+        (kb.surprisal, {}, "Pass `data`, a file of texts, or `text`."),
         (kb.surprisal, {"text": ["a"], "data": "x"}, "Pass either `data`, a file of texts, or"),
         (kb.surprisal, {"data": "missing.txt"}, "missing.txt"),
         (

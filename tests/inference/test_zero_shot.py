@@ -81,7 +81,7 @@ def test_a_folder_of_another_program_and_the_command(task, tmp_path, capsys):
         ({"labels": ["a"]}, "`labels` must be two or more names"),
         ({"labels": ["a", "a"]}, "`labels` must be two or more names"),
         ({"template": "no place"}, "`template` must have {} once"),
-        ({"text": None}, "Pass either `data`"),
+        ({"text": None}, "Pass `data`, a file of texts, or `text`."),
     ],
 )
 def test_what_is_invalid_is_a_sentence(task, options, message):

@@ -153,7 +153,7 @@ MEASURED = {
         {
             "labels": ("LOC",),
             "settings": SimpleNamespace(max_span_length=3),
-            "_check": lambda label, example: None,
+            "check_label": lambda label, example: None,
         },
         [{"expected": [span([0, 1], "LOC", 1)], "spans": [span([1, 2], "LOC", 0.75)]}] * 2,
         labelled(None, None),
@@ -163,6 +163,12 @@ MEASURED = {
         {"settings": SimpleNamespace(max_span_length=3)},
         [{"expected": [[span([0, 1], "", 1), span([1, 2], "", 1)]], "clusters": []}] * 2,
         labelled(None, None),
+        (),
+    ),
+    "text-embedding": (
+        {"settings": SimpleNamespace(similarity="cosine", sizes=[]), "size_of": lambda size: 2},
+        [SimpleNamespace(vectors=np.eye(2, dtype="float32"))] * 2,
+        [SimpleNamespace(form="pairs", texts=("a", "b"))] * 2,
         (),
     ),
     "relation-classifier": (
@@ -288,7 +294,27 @@ def test_the_curves_of_pretraining_are_those_of_its_log_records(monkeypatch):
     assert wait.lines[0].get_xydata().tolist() == [[5, 0.02], [10, 0.01]]
     # A small fraction looks small.
     assert wait.get_ylim() == (0, 0.05) and wait.yaxis.get_major_formatter()(0.02) == "2.0 %"
-    assert speed.get_xlabel() == "steps; 45 % of the matrix rate"
+    assert speed.get_xlabel() == "steps; 45 % of the processor's rate of matrix products"
+
+
+def test_a_metric_that_hardly_changes_looks_so(draw):
+    history = [{"step": n, "eval": {"loss": 1.0, "f1": 0.267 + n / 1000}} for n in (1, 2, 3)]
+    kept = {"which": "best", "epoch": 3, "step": 3}
+    for shift in (0.0, 0.73):
+        for record in history:
+            record["eval"]["f1"] += shift
+        figures = draw({**METRICS, "history": history, "kept": kept})
+        low, high = figures["learning_curve"].axes[1].get_ylim()
+        assert high - low == pytest.approx(0.1) and high <= 1.0001
+        assert low < history[0]["eval"]["f1"] and history[-1]["eval"]["f1"] <= high
+
+
+def test_a_single_training_size_is_no_curve(draw):
+    size = {"train_examples": 9, "metrics": [0.5], "mean": 0.5, "std": None}
+    one = {"training_sizes": {"model": [size], "baseline": [size]}}
+    assert "training_sizes" not in draw({**METRICS, **one})
+    two = {"training_sizes": {"model": [size, {**size, "train_examples": 90}]}}
+    assert "training_sizes" in draw({**METRICS, **two})
 
 
 def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):

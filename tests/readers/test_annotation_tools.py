@@ -65,6 +65,69 @@ def test_choices_of_label_studio(both):
             list(TextSource(data))
 
 
+def test_options_that_were_accepted_in_prodigy(both):
+    options = [{"id": label, "text": label.title()} for label in ("joy", "fear")]
+    rows = [(text, options, ["joy", "fear"][: n % 3], "accept") for n, text in enumerate(TEXTS)]
+    names = ("text", "options", "accept", "answer")
+    for data in both(names, rows, name="a.jsonl"):
+        several = TextSource(data, form=several_labels)
+        assert [e.label for e in several][:3] == [(), ("joy",), ("joy", "fear")]
+        with raises_input_error("['joy', 'fear'] is a list, and not a label"):
+            list(TextSource(data))
+    for data in both(names, [row for row in rows if len(row[2]) < 2], name="a.jsonl"):
+        source = TextSource(data)
+        assert {e.label for e in source} == {"joy"}
+        assert "8 rows without a label, left out" in source.notes()[0]
+
+
+def label_studio(*results, skipped=False):
+    """A text with an annotation that has these results, as Label Studio's JSON has it."""
+    results = [{"id": "x", "to_name": "text", "type": "x", **result} for result in results]
+    annotation = {"id": 1, "completed_by": 1, "result": results, "was_cancelled": skipped}
+    return {"data": {"text": "The boat left"}, "annotations": [annotation], "predictions": []}
+
+
+def of_label_studio(rows, tmp_path):
+    rows = [{"id": number, **row} for number, row in enumerate(rows)]
+    for name, text in (
+        ("a.json", json.dumps(rows, indent=1)),
+        ("a.jsonl", "\n".join(map(json.dumps, rows))),
+    ):
+        (tmp_path / name).write_text(text)
+        yield tmp_path / name
+    yield rows
+
+
+def test_label_studio_s_json(tmp_path):
+    chosen = [
+        {"from_name": "sentiment", "value": {"choices": choices}}
+        for choices in (["good"], ["bad"], ["good", "bad"])
+    ]
+    pending = {"data": {"text": "Nobody saw this"}, "annotations": []}
+    rows = [pending, label_studio(chosen[0], skipped=True), *map(label_studio, chosen)]
+    rows[3]["annotations"] *= 2  # by two people
+    for data in of_label_studio(rows[:4], tmp_path):
+        source = TextSource(data)
+        assert 'label: "good"' in source.shown()
+        assert [e.label for e in source] == ["good", "bad", "bad"]
+        assert [note.partition(": ")[2] for note in source.notes()] == [
+            f'1 row without an accepted "annotation_status", left out ("{word}").'
+            for word in ("pending", "discarded")
+        ]
+        assert len([*TextSource(data, need_labels=False)]) == 5
+    for data in of_label_studio(rows, tmp_path):
+        source = TextSource(data, form=several_labels)
+        assert [e.label for e in source] == [("good",), ("bad",), ("bad",), ("good", "bad")]
+    span = {"start": 4, "end": 8, "text": "boat", "labels": ["THING"]}
+    of_spans = label_studio({"from_name": "ner", "value": span}, {"type": "relation"})
+    for data in of_label_studio([pending, of_spans, label_studio()], tmp_path):
+        assert [e.spans for e in SpanSource(data)] == [((4, 8, "THING"),), ()]
+    for broken in ({**pending, "annotations": [1]}, {"data": {}, "annotations": [{"result": 1}]}):
+        for data in of_label_studio([broken], tmp_path):
+            with raises_input_error("no column has a usual name for the text"):
+                list(TextSource(data))
+
+
 def test_lines_of_fasttext(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("__label__spam Win a prize\n\n__label__ham  See you\n")
@@ -91,7 +154,7 @@ def test_a_folder_for_each_class(tmp_path):
         ("neg/two.txt", "text two\nof neg", "neg"),
         ("pos/one.txt", "text one\nof pos", "pos"),
     ]
-    with raises_input_error("is a folder. Give the path of a text file"):
+    with raises_input_error("neg has one text per file. Expected labelled text"):
         TextSource(tmp_path / "neg")
 
 

@@ -290,7 +290,7 @@ def test_bad_columns_are_named(read, content, options, message):
         ("/nowhere/file", {}, "does not exist"),
         ([["a"]], {}, "Sentence 1 of those given: no tags"),
         ([(["a"], ["O"]), (["a", "b"], ["O"])], {}, "Sentence 2 ...: 2 words and 1 tag;"),
-        ([([], [])], {}, 'the given sentences have no word in "words" of any record (row 1)'),
+        ([([], [])], {}, 'the given sentences have no word in "words" of any record (sentence 1)'),
         ([(["a"], ["O"])], {"tag_column": 1}, "`tag_column` is for files"),
     ],
 )

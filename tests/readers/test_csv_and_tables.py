@@ -172,7 +172,7 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
     scores = pandas.DataFrame({"text_a": ["a", "b"], "text_b": ["c", "d"], "score": [0.5, np.nan]})
     source = TextSource(scores, texts=PAIR, form=score)
     assert [(e.texts, e.label) for e in source] == [(("a", "c"), 0.5)]
-    assert source.notes()[0].startswith("the given table, row 2: 1 row without a score")
+    assert source.notes()[0].startswith("the given table, row 1: 1 row without a score")
 
 
 def test_splits_of_datasets_are_named():

@@ -95,7 +95,7 @@ def test_numbers_that_are_not_whole_are_no_names_of_classes(form, tmp_path):
     path.write_text("text,labels\none text,0.0\ntwo texts,0.17\nthree,1.0\n")
     for data in (path, pandas.read_csv(path), pandas.read_csv(path).astype({"labels": "float32"})):
         with raises_input_error(
-            '2: the label "0.17" could be a score or the name of a class...'
+            'row 1: the label "0.17" could be a score or the name of a class...'
             'with `task="regression"`; write the name of a class as a word, such as "v0.17"'
             if data is not path
             else 'line 3: the label "0.17" could be a score or the name of a class'
@@ -135,7 +135,8 @@ def test_infinity_and_bytes_are_errors_and_nan_is_missing(tmp_path):
     for data in (numbers, tmp_path / "a.parquet"):
         assert [e.label for e in TextSource(data)] == ["1", "2"]
     path.write_text('{"text": "one", "label": 1}\n{"text": "two", "label": -Infinity}\n')
-    for data in (path, pandas.DataFrame({"text": ["one", "two"], "label": [1, -np.inf]})):
+    frame = pandas.DataFrame({"text": ["one", "two"], "label": [1, -np.inf]}, index=[1, 2])
+    for data in (path, frame):
         with raises_input_error("2: -inf is not a label. Expected a word or a whole number"):
             list(TextSource(data))
         with raises_input_error("2: -inf is not a score"):

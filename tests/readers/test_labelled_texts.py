@@ -239,7 +239,7 @@ def test_a_header_that_comes_again_is_told_by_its_line(write, header):
         path = write(header + TSV + again + TSV)
         with raises_input_error("line 26: the header line again"):
             list(TextSource(path, header=True, **GIVEN))
-        with raises_input_error("row 25: the header line again"):
+        with raises_input_error("row 24: the header line again"):  # by the index, from 0
             list(TextSource(pandas.read_csv(path, sep="\t"), **GIVEN))
     as_rows = TextSource(write("text\tlabel\n" + TSV + "text\tlabel\n"), header=False, **GIVEN)
     assert pairs(as_rows)[-1] == ("text", "label")
@@ -254,7 +254,11 @@ def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
         f"{source.name}, lines 3 and 5: 2 rows without a text, left out.",
     ]
     given = TextSource([("", "x"), ("one", '"'), ("two", "it's")])
-    assert text_warnings(list(given)) == ["the given texts, line 1: 1 text without a word."]
+    assert text_warnings(list(given)) == [
+        "the given texts, text 1: 1 row without a text, left out."
+    ]
+    given = TextSource(["", "one"], need_labels=False)  # each gets a prediction
+    assert text_warnings(list(given)) == ["the given texts, text 1: 1 text without a word."]
 
 
 def test_labels_alike_and_texts_with_two_labels_are_noted(write):
@@ -272,7 +276,7 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     assert first.endswith(alike) and "equal as numbers" in second
     given = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "y"), ("a", "z")]
     assert text_warnings(list(TextSource(given))) == [
-        "the given texts, line 4 and later: 2 examples have the text of an earlier one (line 1), "
+        "the given texts, text 4 and later: 2 examples have the text of an earlier one (text 1), "
         "but another label."
     ]
     given = [("a", ["x", "y"]), ("a", ["y", "x"]), ("b", ["x"])]
@@ -280,7 +284,7 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     given = [("a", "b", 1), ("a", "b", 2.5), ("a", "c", 3)]
     (note,) = text_warnings(list(TextSource(given, texts=("text_a", "text_b"), form=score)))
     assert note.endswith(
-        "line 2: 1 example has the text of an earlier one (line 1), but another score."
+        "text 2: 1 example has the text of an earlier one (text 1), but another score."
     )
 
 
@@ -318,7 +322,8 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b"one\tx\ntw\0o\ty\n", "file.tsv, line 2: contains a NUL byte"),
         (
             "one\tx\n".encode("utf-16"),
-            "file.tsv, line 1: the file is UTF-16. Expected UTF-8. Convert it with `iconv -f UTF-",
+            "file.tsv, line 1: the file is UTF-16. Convert it with `iconv -f UTF-16 -t UTF-8 "
+            "...file.tsv > ...file.utf8.tsv`.",
         ),
         (
             b"text alone\nand another\n",

@@ -173,9 +173,7 @@ def test_unnamed_columns_are_ignored_and_two_of_one_name_are_not(write):
         assert examples(path) == examples(frame) == ROWS
     frame = pandas.DataFrame([(text, label, label) for text, label in ROWS])
     frame.columns = ["text", "label", "label"]
-    with raises_input_error(
-        'the given table, row 1: two columns of the header have the same name, "label"'
-    ):
+    with raises_input_error('the given table: two columns have the same name, "label"'):
         examples(frame)
     frame.columns = ["text", "label", "text"]
     with raises_input_error('"text"'):
@@ -249,7 +247,7 @@ def test_two_columns_that_could_be_the_text_are_a_question(write):
     )
     source = TextSource(gap, fields="text=head+rest")
     assert [e.text for e in source] == ["a b", "c"]
-    assert source.notes() == ["the given table, row 3: 1 row without a text, left out."]
+    assert source.notes() == ["the given table, row 2: 1 row without a text, left out."]
 
 
 def test_two_usual_names_are_a_question_and_the_first_of_them_wins(write):
@@ -370,13 +368,13 @@ def test_missing_texts_and_labels_are_left_out_and_counted(write):
         "the name of a class, set `keep_na=True` (--keep-na).",
     ]
     assert of_table.notes() == [
-        "the given table, rows 2, 3 and 4: 3 rows without a text, left out.",
-        "the given table, rows 5 and 6: 2 rows without a label, left out.",
+        "the given table, rows 1, 2 and 3: 3 rows without a text, left out.",
+        "the given table, rows 4 and 5: 2 rows without a label, left out.",
     ]
     assert text_warnings([*of_table]) == of_table.notes()
     unlabelled = TextSource(path, need_labels=False)
     assert [e.text for e in unlabelled] == ["good one", "bad one", "so so", "fine"]
-    for data, line in ((path, "line 3"), (frame, "row 2")):
+    for data, line in ((path, "line 3"), (frame, "row 1")):
         with raises_input_error(
             f'{line}: a row without a text. Set `missing="skip"` to leave such rows out'
         ):
@@ -447,7 +445,7 @@ def test_tables_of_every_kind():
     gap = pandas.Series(["a", None, np.nan, pandas.NA, "b"])
     source = TextSource(gap, need_labels=False)
     assert [e.text for e in source] == ["a", "b"] and [e.line for e in source] == [1, 5]
-    assert source.notes() == ["the given texts, rows 2, 3 and 4: 3 rows without a text, left out."]
+    assert source.notes() == ["the given texts, texts 2, 3 and 4: 3 rows without a text, left out."]
     assert examples(np.array(["a b", "c"]), need_labels=False) == [("a b", None), ("c", None)]
     for empty in (frame[:0], []):
         assert examples(empty, need_labels=False) == examples(empty) == []

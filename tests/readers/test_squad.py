@@ -180,8 +180,8 @@ def test_warnings_are_told_with_place_and_count(write):
         (squad(qa(question="\ud800")), '"question" contains a NUL or half a surrogate pair'),
         (squad({"id": "x", "question": "?"}), 'id x: no "answers"; for training and evaluation'),
         (squad(qa(answers="dog")), '"answers" should be a list of'),
-        (squad(qa(answers=["dog"])), 'an answer should be {"text"'),
-        (squad(qa(answers=[{"text": "dog"}])), 'an answer should be {"text"'),
+        (squad(qa(answers=[7])), 'an answer should be {"text"'),
+        (squad(qa(answers=[{"text": "dog", "answer_start": "4"}])), 'an answer should be {"text"'),
         (squad(qa(is_impossible=True)), '"is_impossible" is true, but there are answers'),
         (squad(qa(answers=[], is_impossible=False)), "is false, but there are no answers"),
         (b'{"question": "a", "context": "b", "answers": []}\n[]', "line 2: not a JSON object"),
@@ -247,3 +247,26 @@ def test_a_prepared_tfds_split(tmp_path, monkeypatch):
     assert [answer.start for answer in examples[0].answers] == [16, 25]
     assert (examples[1].id, examples[1].answers) == ("q2", ())
     assert "tfds:squad:train, record 2, id q2: bad" in str(examples[1].error("bad"))
+
+
+def test_an_answer_without_a_start_is_found_if_it_is_there_once(write):
+    answers = ["saw", {"text": "The dog ran"}]
+    (example,) = read(write(squad(qa(answers=answers))))
+    assert [a.start for a in example.answers] == [8, 21]
+    assert question_warnings([example]) == []
+    (example,) = read([{**qa(answers={"text": ["saw"]}), "context": CONTEXT}])
+    assert example.located.start == 8
+
+
+def test_an_answer_without_a_start_that_is_there_twice_is_counted_or_an_error(write):
+    path = write(squad(qa(answers=["dog"]), qa(id="q2", answers=["saw", "bird"])))
+    source = QuestionSource(path)
+    first, second = source
+    assert [a.start for e in (first, second) for a in e.answers] == [None, 8, None]
+    assert [a.text for a in first.answers] == ["dog"]  # predictions are compared with it
+    (note,) = source.notes()
+    assert '2 answers without "answer_start" not used in training (' in note
+    assert "question 1, id q1: in its context at characters 16 and 25; " in note
+    assert "question 2, id q2: not in its context)" in note
+    with raises_input_error('the answer "dog" has no "answer_start", and is in its context at'):
+        read(path, missing="error")

@@ -105,7 +105,7 @@ def test_sentences_without_tags(tmp_path):
             assert [s.words for s in source] == [("ann",), ("left",)]
             (note,) = source.notes()
             assert note.endswith(
-                f"{2 if data is not path else 3}: 1 sentence without tags, left out."
+                f"{1 if data is not path else 3}: 1 sentence without tags, left out."
             )
             unlabelled = TaggedSource(data, need_labels=False)
             assert [s.tags for s in unlabelled] == [("B-X",), None, ("O",)]
@@ -146,8 +146,9 @@ def test_labels_that_could_be_one_or_several_are_a_question(mark, tmp_path):
     frame.to_csv(path, index=False)
     separator = mark.strip()
     for data in (path, frame, frame.to_dict("records")):
+        row = 0 if data is frame else 1  # of the index, or of the list
         with raises_input_error(
-            f'1: "{cells[0]}" could be one label or several...`label_separator=","`...'
+            f'{row}: "{cells[0]}" could be one label or several...`label_separator=","`...'
             if data is not path
             else f'line 2: "{cells[0]}" could be one label or several, and no cell has |'
         ):

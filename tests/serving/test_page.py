@@ -85,17 +85,24 @@ def test_the_surprisal_of_each_token(page):
     answer = ask(page, "surprisal", text="ada of rome")
     rows = [row.inner_text().split() for row in answer.locator("tr").all()]
     assert rows == [["ada", "3.0000"], ["of", "2.0000"], ["rome", "4.0000"]]
-    assert "mean 3.0000, perplexity 20.0855" in answer.locator("h2").inner_text()
+    assert "mean 3.0000, perplexity 20.1" in answer.locator("h2").inner_text()
     widths = [bar.get_attribute("style") for bar in answer.locator("div.bar").all()]
     assert widths == ["width: 75%;", "width: 50%;", "width: 100%;"]
 
 
 def test_whether_a_text_follows(page):
     answer = ask(page, "follows", text_a="one", text_b="two")
-    assert answer.locator("tr").inner_text().split()[-1] == "0.7500"
+    rows = [row.inner_text().split() for row in answer.locator("tr").all()]
+    assert [row[-1] for row in rows] == ["0.7500", "0.2500"]
     page.fill("#follows-text_b", "one")
     page.click("#panel-follows button.ask")
-    page.locator("#panel-follows tr", has_text="0.2500").wait_for()
+    page.locator("#panel-follows tr", has_text="text follows").get_by_text("0.2500").wait_for()
+
+
+def test_all_tabs_are_in_one_row_of_a_thousand_pixels(page):
+    page.set_viewport_size({"width": 1000, "height": 800})
+    tops = {tab.bounding_box()["y"] for tab in page.locator("[role=tab]").all()}
+    assert len(tops) == 1
 
 
 def test_a_label(page):

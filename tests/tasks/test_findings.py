@@ -12,6 +12,7 @@ from keras_bert.base.errors import InputWarning
 from keras_bert.checkpoints import save_folder
 from keras_bert.readers.texts import LabelledText
 from keras_bert.tasks.findings import (
+    LEAVE_DEV_OUT,
     advice_of_defaults,
     example_findings,
     loss_finding,
@@ -24,7 +25,7 @@ from tests.small_model import make_encoder, make_tokenizer
 
 
 class Source:
-    name = "train.csv"
+    name, location, label = "train.csv", "line", staticmethod(lambda line: line)
 
 
 def examples(*pairs):
@@ -35,6 +36,8 @@ def test_texts_in_both_files_and_repeated_texts_with_other_labels():
     train = examples(("a b", "x"), ("c", "y"), ("a b", "y"))
     shared, contradiction = example_findings(train, examples(("d", "x"), ("c", "y")))
     assert shared.startswith("train.csv, line 2: 1 of the 2 dev examples has a text that is also")
+    assert shared.endswith("Remove them from one of the two.")
+    shared, _ = example_findings(train, examples(("c", "y")), advice=LEAVE_DEV_OUT)
     assert "(--dev)" in shared
     (shared,) = example_findings(train[:2], examples(("a b", "x"), ("c", "y")))
     assert shared.startswith("train.csv, line 1 and later: 2 of the 2 dev examples have a text")

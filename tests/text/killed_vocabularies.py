@@ -100,7 +100,7 @@ def kill_save(algorithm, folder, *, before):
     lowercase = new.lowercase is not False
 
     def write():
-        write_folder(folder, new, lowercase=lowercase)
+        write_folder(folder, new, overwrite=True, lowercase=lowercase)
 
     wanted = (new, None, lowercase)
     own_files = {*new.FILES, "tokenizer.json"}

@@ -131,7 +131,7 @@ def test_a_folder_keeps_the_template_and_transformers_has_the_same_ids(tmp_path,
     for texts in (["A b"], ["c", "d E"]):
         sequences = tokenizer.tokenize(texts).to_list()
         assert theirs(*texts)["input_ids"] == ids_of(template, *sequences)[0]
-    Tokenizer(VOCABULARY, lowercase=True).save(tmp_path)
+    Tokenizer(VOCABULARY, lowercase=True).save(tmp_path, overwrite=True)
     assert Tokenizer.from_folder(tmp_path).template == BERT_TEMPLATE
 
 

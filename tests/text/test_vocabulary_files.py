@@ -99,6 +99,21 @@ def test_a_part_of_a_folder_is_rejected_and_not_taken_for_uncased(tmp_path, miss
             given(tmp_path)
 
 
+def test_another_tokenizer_is_replaced_only_if_asked(tmp_path):
+    (tmp_path / "config.json").write_text("mine")
+    for _ in range(2):
+        write_folder(tmp_path, NEW["bpe"], lowercase=False)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for vocabulary, name in ((NEW["wordpiece"], "merges.txt"), (NEW["bpe"], "tokenizer.json")):
+        with raises_input_error(f"has another tokenizer already (...{name}...overwrite=True"):
+            write_folder(tmp_path, vocabulary, lowercase=True)
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    write_folder(tmp_path, NEW["wordpiece"], overwrite=True, lowercase=True)
+    assert open_folder(tmp_path) == (NEW["wordpiece"], True, BERT_TEMPLATE)
+    of_both = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+    assert names(tmp_path) == of_both
+
+
 def test_a_folder_that_does_not_say_its_case_can_be_told(tmp_path):
     NEW["bpe"].save(tmp_path)
     assert names(tmp_path) == ["merges.txt", "vocab.json"]

@@ -11,9 +11,10 @@ import keras_bert.training.finetune as module
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.tasks import finetuned_task_types, task_class
+from keras_bert.training.earlier_task import EarlierTask
 from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
-from tests.seeds import shifted
+from tests.seeds import make_rng, shifted
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.test_files_of_another_kind import FILES
 
@@ -43,6 +44,7 @@ OPTIONS = {
         False,
     ),
     "coreference": ({"max_span_length": 3, "max_antecedents": 2, "max_length": 20}, True),
+    "text-embedding": ({"pooling": "cls+max", "dense": "6:tanh", "max_length": 20}, True),
     "relation-classifier": ({"span_representation": "attention", "null_label": "of"}, True),
 }
 
@@ -190,6 +192,77 @@ def test_other_labels_or_another_kind_have_a_new_head_and_that_is_said(saved, co
         f"The head is new: {source} has other labels (good, bad). Its own head is not kept "
         "(max_length 20, pooling both, threshold 0.25, layers mix-all, scalar_mix_l2 0.5, "
         "scalar_mix_layer_norm). Its options for reading files are kept: multi_label."
+    )
+
+
+def test_with_a_label_more_the_labels_that_stay_keep_their_weights(saved, continued, folder):
+    (folder / "more").write_text("text\tlabel\na good film\tgood\na bad one\tbad\nfilm\tnew\n")
+    source = saved("classifier")
+    model, said = continued("classifier", source, file="more")
+    before, task = load_task(source), load_task(model)
+    assert set(task.labels) == {"good", "bad", "new"} and task.settings.pooling == "both"
+    for label in before.labels:
+        columns = [np.array(t.classifier.kernel)[:, t.labels.index(label)] for t in (before, task)]
+        np.testing.assert_array_equal(*columns)
+    assert (
+        'The weights of the labels that stay are kept: "bad", "good". New, from random weights: '
+        '"new".'
+    ) in said
+    assert any(line.startswith("Continuing with its head (") for line in said)
+
+
+# Kind -> the labels of an earlier task, and those of one that continues with it.
+OTHER_LABELS = {
+    "classifier": (["c", "a", "b"], ["a", "b", "d", "e"]),
+    "tagger": (["O", "B-X", "I-X"], ["B-W", "B-X", "I-W", "I-X", "O"]),
+    "span-classifier": (["LOC", "PER"], ["ORG", "PER", "LOC"]),
+    "relation-classifier": (["of", "in", "none"], ["at", "in", "of"]),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_LABELS)
+def test_each_label_that_stays_keeps_its_items_in_every_weight(kind):
+    tokenizer, rng = make_tokenizer(), make_rng(2)
+    options = {"crf": True} if kind == "tagger" else {}
+    tasks = [
+        task_class(kind)(make_encoder(tokenizer), tokenizer, labels=labels, **options)
+        for labels in OTHER_LABELS[kind]
+    ]
+    for task in tasks:
+        for head in task.HEADS:
+            for weight in getattr(task, head).weights:
+                weight.assign(rng.normal(size=weight.shape))
+    before, after = ([np.array(w) for h in t.HEADS for w in getattr(t, h).weights] for t in tasks)
+    earlier = EarlierTask(tasks[0])
+    assert earlier.shares_labels(tasks[1].labels) and not earlier.has_labels(tasks[1].labels)
+    continued, new, lost = earlier.continue_in(tasks[1])
+    assert continued == list(tasks[1].HEADS) and not new and not lost
+    now = [np.array(w) for h in tasks[1].HEADS for w in getattr(tasks[1], h).weights]
+    first = tasks[1].FIRST_LABEL
+    counts = [len(task.labels) + first for task in tasks]
+    shared = [label for label in tasks[1].labels if label in tasks[0].labels]
+    numbers = [[*range(first), *(first + t.labels.index(x) for x in shared)] for t in tasks]
+    for old, random, kept in zip(before, after, now, strict=True):
+        axes = [a for a in range(old.ndim) if (old.shape[a], kept.shape[a]) == tuple(counts)]
+        for axis in axes[-1:]:
+            rows = [np.take(x, n, axis) for x, n in zip((old, kept), numbers, strict=True)]
+            if len(axes) == 2:
+                rows = [np.take(x, n, 0) for x, n in zip(rows, numbers, strict=True)]
+            np.testing.assert_array_equal(*rows)
+            others = np.setdiff1d(np.arange(counts[1]), numbers[1])
+            np.testing.assert_array_equal(*(np.take(x, others, axis) for x in (random, kept)))
+        if not axes:
+            np.testing.assert_array_equal(old, kept)
+
+
+def test_too_few_labels_that_stay_are_a_new_head():
+    tokenizer = make_tokenizer()
+    labels = ["ham", "spam"]
+    earlier = EarlierTask(
+        task_class("classifier")(make_encoder(tokenizer), tokenizer, labels=labels)
+    )
+    assert not earlier.shares_labels(["ham", "eggs"]) and earlier.shares_labels(
+        ["ham", "spam", "e"]
     )
 
 

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from keras_bert.training.run_files import PICTURES, RECORDS, is_of_run
+from keras_bert.base.files import temporary_name
+from keras_bert.base.ownership import OWNER_FILE
+from keras_bert.training.run_files import PICTURES, RECORDS, check_own_records, is_of_run
 from keras_bert.training.run_folder import RunFolder
 from tests.messages import raises_input_error
 
@@ -97,6 +99,16 @@ def test_files_of_runs_are_told_by_their_names():
     assert [path for path in OF_RUNS if not is_of_run(path)] == []
     assert [path for path in OF_OTHERS if is_of_run(path)] == []
     assert {path.partition("/")[0] for path in OF_RUNS} == {*RECORDS}
+
+
+def test_what_an_interrupted_write_left_is_of_the_run(tmp_path):
+    for name in (*OF_RUNS, "runs/seed-0/model"):
+        path = tmp_path / name
+        unfinished = path.with_name(temporary_name(path.name)) / path.name
+        unfinished.parent.mkdir(parents=True)
+        unfinished.write_text("")
+        (path.parent / OWNER_FILE).write_text("")
+    check_own_records(tmp_path, command="finetune")
 
 
 @pytest.mark.parametrize("command", ["pretrain", "finetune", "sweep", "glue"])

@@ -276,10 +276,10 @@ def test_force_does_not_delete_what_another_program_wrote(tmp_path, other):
     if other:
         open_folder(tmp_path, command=other)
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "weights").write_text("precious")
+    (tmp_path / "model" / "mine").write_text("precious")
     with raises_input_error("contains a model that pretrain did not write"):
         open_folder(tmp_path, force=True)
-    assert (tmp_path / "model" / "weights").read_text() == "precious"
+    assert (tmp_path / "model" / "mine").read_text() == "precious"
 
 
 def test_settings_are_read_back_for_the_same_command_only(tmp_path):

@@ -229,13 +229,13 @@ async function showSurprisal(model, given) {
   if (lengths === 0) throw new Error("The text has no tokens.");
   const mean = nats.reduce((sum, x) => sum + x, 0) / lengths;
   const title = element("h2", {}, "-log p of each token ");
-  title.append(element("small", {}, `mean ${fixed(mean)}, perplexity ${fixed(Math.exp(mean))}`));
+  title.append(element("small", {}, `mean ${fixed(mean)}, perplexity ${Math.exp(mean).toFixed(1)}`));
   return [title, bars(nats.map((x, token) => [pieces[token], x]), Math.max(...nats))];
 }
 
 async function showFollows(model, given) {
   const probability = await ask(model, given);
-  return [bars([["The second text follows", probability]])];
+  return [bars([["The second text follows", probability], ["It does not", 1 - probability]])];
 }
 
 async function showClass(model, given) {

@@ -324,17 +324,24 @@ class Classifier(TextTask):
             multi_label_metrics,
         )
 
-        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
-        if self.settings.multi_label:
-            predicted = [[label in p["labels"] for label in labels] for p in predictions]
-            return multi_label_metrics(
-                label_matrix(examples, labels) > 0,
-                np.array(predicted, bool),
-                probabilities,
-                labels=labels,
-            )
-        return classification_metrics(label_numbers(examples, labels), probabilities, labels=labels)
+        several = self.settings.multi_label
+        scored = _scored(self, predictions, examples)
+        return (multi_label_metrics if several else classification_metrics)(**scored)
+
+    def summed_metrics(self, predictions, examples):
+        from keras_bert.tasks.classification.metrics import (
+            summed_classification,
+            summed_multi_label,
+        )
+
+        scored = _scored(self, predictions, examples)
+        if not self.settings.multi_label:
+            return summed_classification(**scored)
+        scored.pop("probabilities")
+        return summed_multi_label(**scored)
+
+    def answer_of(self, prediction):
+        return prediction["labels" if self.settings.multi_label else "label"]
 
     def errors(self, predictions, examples):
         """See `label_errors` and `multi_label_errors`."""
@@ -353,6 +360,18 @@ class Classifier(TextTask):
             f"accuracy {percent(metrics['accuracy'])}, macro F1 {percent(metrics['macro_f1'])}, "
             f"Matthews {metrics['matthews']:.3f}"
         )
+
+
+def _scored(task, predictions, examples):
+    """The arguments of `classification_metrics` or `multi_label_metrics` for a task."""
+    labels = [*task.labels, *sorted_labels(task.unknown_labels(examples))]
+    probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
+    scored = {"probabilities": probabilities, "labels": labels}
+    if not task.settings.multi_label:
+        return {"expected": label_numbers(examples, labels), **scored}
+    predicted = [[label in p["labels"] for label in labels] for p in predictions]
+    expected = label_matrix(examples, labels) > 0
+    return {"expected": expected, "predicted": np.array(predicted, bool), **scored}
 
 
 def _labels_of(example):

@@ -1,10 +1,11 @@
 """The official metrics of classifiers and regressors."""
 
 import numpy as np
-from scipy import stats
+from scipy import sparse, stats
 from sklearn import metrics
 
-from keras_bert.tasks.metrics import calibration, mean_cross_entropy
+from keras_bert.tasks import summed_metrics as summed
+from keras_bert.tasks.metrics import calibration, cross_entropies, mean_cross_entropy
 
 
 def pearson(x, y):
@@ -64,6 +65,61 @@ def classification_metrics(expected, probabilities, *, labels):
     }
 
 
+def summed_classification(expected, probabilities, *, labels):
+    """The `SummedMetrics` of a classifier; arguments are those of `classification_metrics`."""
+    probabilities = np.asarray(probabilities, np.float64)
+    predicted = probabilities.argmax(axis=-1)
+    has_label = expected < probabilities.shape[1]
+    numbers = np.arange(len(expected))
+    of_expected = probabilities[numbers, np.where(has_label, expected, 0)]
+    losses = np.where(has_label, cross_entropies(of_expected), 0.0)
+    pairs = zip(expected.tolist(), predicted.tolist(), strict=True)
+    counts = summed.label_counts(
+        (([true] if true == guess else [], [guess], [true]) for true, guess in pairs),
+        range(len(labels)),
+    )
+    is_of_two = probabilities.shape[1] == 2
+
+    def of_sums(sums):
+        by_label = correct, _, true = summed.of_labels(sums)
+        accuracy = summed.ratio(correct.sum(axis=-1), true.sum(axis=-1))
+        of_two = {}
+        if is_of_two:
+            f1 = summed.f1(*by_label)[..., 1]
+            of_two = {"f1": f1, "accuracy_and_f1": (accuracy + f1) / 2}
+        return {
+            "accuracy": accuracy,
+            "macro_f1": summed.macro_f1(*by_label),
+            "micro_f1": accuracy,
+            "matthews": summed.matthews(*by_label),
+            **of_two,
+            "cross_entropy": summed.ratio(sums["losses"], sums["has_label"]),
+        }
+
+    parts = {"labels": counts, "losses": losses, "has_label": has_label.astype(np.float64)}
+    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+
+
+def summed_multi_label(expected, predicted, *, labels):
+    """The `SummedMetrics` of several labels; arguments are those of `multi_label_metrics`."""
+    sides = (expected & predicted, predicted, expected)
+    parts = {
+        "labels": sparse.csr_array(np.concatenate(sides, axis=1).astype(np.float64)),
+        "right": (expected == predicted).all(axis=1).astype(np.float64),
+        "examples": np.ones(len(expected)),
+    }
+
+    def of_sums(sums):
+        by_label = summed.of_labels(sums)
+        return {
+            "subset_accuracy": summed.ratio(sums["right"], sums["examples"]),
+            "micro_f1": summed.of_all_labels(*by_label)["f1"],
+            "macro_f1": summed.f1(*by_label).mean(axis=-1),
+        }
+
+    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+
+
 def multi_label_metrics(expected, predicted, probabilities, *, labels):
     """The official metrics for texts with any number of labels, as JSON values.
 
@@ -117,3 +173,21 @@ def score_metrics(expected, predicted):
         "mse": float(np.mean((expected - predicted) ** 2)),
         "examples": len(expected),
     }
+
+
+def summed_scores(expected, predicted):
+    """The `SummedMetrics` of scores, without those of ranks; arguments as in `score_metrics`."""
+    expected, predicted = (np.asarray(x, np.float64) for x in (expected, predicted))
+    parts = {
+        "moments": summed.moments(expected, predicted),
+        "squares": (expected - predicted) ** 2,
+    }
+
+    def of_sums(sums):
+        count = sums["moments"][..., 0]
+        return {
+            "pearson": summed.pearson(sums["moments"]),
+            "mse": summed.ratio(sums["squares"], count),
+        }
+
+    return summed.SummedMetrics(parts=parts, metrics=of_sums)

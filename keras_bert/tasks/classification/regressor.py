@@ -59,6 +59,7 @@ class Regressor(TextTask):
     HEAD_SCALES = {"scorer": "scale"}
     ACTIVATIONS = tuple(ACTIVATION_CLASSES)
     SETTINGS = RegressionSettings
+    ANSWER = "score"
     METRIC = "pearson"
     SHOWN = {"loss": "loss", "mse": "squared error", "pearson": "Pearson", "spearman": "Spearman"}
 
@@ -180,10 +181,15 @@ class Regressor(TextTask):
         """See `score_metrics`."""
         from keras_bert.tasks.classification.metrics import score_metrics
 
-        return score_metrics(
-            [example.label for example in examples],
-            [prediction["score"] for prediction in predictions],
-        )
+        return score_metrics(*_scored(predictions, examples))
+
+    def summed_metrics(self, predictions, examples):
+        from keras_bert.tasks.classification.metrics import summed_scores
+
+        return summed_scores(*_scored(predictions, examples))
+
+    def is_right(self, predictions, examples):
+        return None
 
     errors = staticmethod(score_errors)
 
@@ -204,3 +210,8 @@ class Regressor(TextTask):
 
     def get_config(self):
         return {**super().get_config(), "scale": self.scale, "activation": self.activation}
+
+
+def _scored(predictions, examples):
+    """-> (the expected scores, the predicted ones)."""
+    return [example.label for example in examples], [p["score"] for p in predictions]

@@ -16,6 +16,7 @@ from keras_bert.tasks.coreference import CoreferenceSettings
 from keras_bert.tasks.metrics import worst_first
 from keras_bert.tasks.span_classification.decode import WordPositions
 from keras_bert.tasks.span_classification.span_classifier import UNITS, span_representation_of
+from keras_bert.tasks.summed_metrics import SummedMetrics, ratio
 from keras_bert.tasks.task import Task
 
 
@@ -156,28 +157,44 @@ def coreference_metrics(expected, predicted):
         so on for `b_cubed`, `ceaf` and `mention` (mentions, whatever their cluster); `examples`
         (documents), `mentions` and `clusters` (expected). A ratio without cases is 0.
     """
-    sums = {name: np.zeros(4) for name in _METRICS}
+    sums = {name: x.sum(axis=0) for name, x in _sums_of_documents(expected, predicted).items()}
+    metrics = {name: float(value) for name, value in _of_sums(sums).items()}
+    return {
+        **metrics,
+        "examples": len(expected),
+        "mentions": sum(len(cluster) for clusters in expected for cluster in clusters),
+        "clusters": sum(map(len, expected)),
+    }
+
+
+def summed_coreference(expected, predicted):
+    """The `SummedMetrics` of `coreference_metrics`."""
+    return SummedMetrics(parts=_sums_of_documents(expected, predicted), metrics=_of_sums)
+
+
+def _sums_of_documents(expected, predicted):
+    """{metric: float64 (N, 4)}: of each document what is right, expected, correct, predicted."""
+    rows = {name: [] for name in _METRICS}
     for clusters, answers in zip(expected, predicted, strict=True):
         common = np.array(
             [[len(set(one) & set(other)) for other in answers] for one in clusters], np.float64
         ).reshape(len(clusters), len(answers))
         sizes = [np.array([len(c) for c in side], np.float64) for side in (clusters, answers)]
         for name, metric in _METRICS.items():
-            sums[name] += metric(common, *sizes)
+            rows[name].append(metric(common, *sizes))
+    return {name: np.array(of_name, np.float64).reshape(-1, 4) for name, of_name in rows.items()}
+
+
+def _of_sums(sums):
+    """The metrics of {metric: sums over documents (..., 4)}, by name."""
     metrics = {}
-    for name, (right, expected_count, correct, predicted_count) in sums.items():
-        recall = right / expected_count if expected_count else 0.0
-        precision = correct / predicted_count if predicted_count else 0.0
-        both = precision + recall
-        metrics[f"{name}_f1"] = float(2 * precision * recall / both) if both else 0.0
-        metrics[f"{name}_precision"], metrics[f"{name}_recall"] = float(precision), float(recall)
-    return {
-        "f1": float(np.mean([metrics[f"{name}_f1"] for name in _OFFICIAL])),
-        **metrics,
-        "examples": len(expected),
-        "mentions": sum(len(cluster) for clusters in expected for cluster in clusters),
-        "clusters": sum(map(len, expected)),
-    }
+    for name, of_name in sums.items():
+        right, expected_count, correct, predicted_count = np.moveaxis(of_name, -1, 0)
+        recall, precision = ratio(right, expected_count), ratio(correct, predicted_count)
+        metrics[f"{name}_f1"] = ratio(2 * precision * recall, precision + recall)
+        metrics[f"{name}_precision"], metrics[f"{name}_recall"] = precision, recall
+    official = np.mean([metrics[f"{name}_f1"] for name in _OFFICIAL], axis=0)
+    return {"f1": official, **metrics}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -280,17 +297,18 @@ class CoreferenceResolver(Task):
 
     def official_metrics(self, predictions, examples):
         """See `coreference_metrics`; `longer` counts mentions of more than `max_span_length`."""
-        for prediction, example in zip(predictions, examples, strict=True):
-            if "expected" not in prediction:
-                raise example.error("the document has no clusters to compare the prediction with.")
-        expected, predicted = (
-            [cluster_sets(prediction[name]) for prediction in predictions]
-            for name in ("expected", "clusters")
-        )
+        expected, predicted = _clusters(predictions, examples)
         longest = self.settings.max_span_length
         mentions = (span for clusters in expected for cluster in clusters for span in cluster)
         longer = sum(end - start > longest for start, end in mentions)
         return {**coreference_metrics(expected, predicted), "longer": longer}
+
+    def summed_metrics(self, predictions, examples):
+        return summed_coreference(*_clusters(predictions, examples))
+
+    def answer_of(self, prediction):
+        clusters = prediction["clusters"]
+        return [[[mention["start"], mention["end"]] for mention in cluster] for cluster in clusters]
 
     errors = staticmethod(coreference_errors)
     describe_error = staticmethod(describe_coreference_error)
@@ -302,3 +320,14 @@ class CoreferenceResolver(Task):
             f"{percent(metrics['b_cubed_f1'])} and CEAF {percent(metrics['ceaf_f1'])}; mentions "
             f"{percent(metrics['mention_f1'])}"
         )
+
+
+def _clusters(predictions, examples):
+    """-> (the expected clusters of each document, the predicted ones); see `cluster_sets`."""
+    for prediction, example in zip(predictions, examples, strict=True):
+        if "expected" not in prediction:
+            raise example.error("the document has no clusters to compare the prediction with.")
+    return tuple(
+        [cluster_sets(prediction[name]) for prediction in predictions]
+        for name in ("expected", "clusters")
+    )

@@ -10,8 +10,14 @@ from keras_bert.heads.classification import GroupChoices, labelled_head
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.fitting import NO_CHOICE
-from keras_bert.tasks.metrics import calibration, mean_cross_entropy, worst_first
+from keras_bert.tasks.metrics import (
+    calibration,
+    cross_entropies,
+    mean_cross_entropy,
+    worst_first,
+)
 from keras_bert.tasks.multiple_choice import MultipleChoiceSettings
+from keras_bert.tasks.summed_metrics import SummedMetrics, ratio
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -116,6 +122,22 @@ class MultipleChoice(PooledTask):
             "examples": len(examples),
             "calibration": calibration([p["score"] for p in predictions], correct),
         }
+
+    def summed_metrics(self, predictions, examples):
+        pairs = list(zip(predictions, examples, strict=True))
+        chosen = np.array([p["probabilities"][example.label] for p, example in pairs])
+        parts = {
+            "right": np.array([p["label"] == e.label for p, e in pairs], np.float64),
+            "losses": cross_entropies(chosen),
+            "examples": np.ones(len(pairs)),
+        }
+        names = {"accuracy": "right", "cross_entropy": "losses"}
+        return SummedMetrics(
+            parts=parts,
+            metrics=lambda sums: {
+                metric: ratio(sums[part], sums["examples"]) for metric, part in names.items()
+            },
+        )
 
     def errors(self, predictions, examples):
         """Those with a wrong choice, the most confident first (see `Task.errors`)."""

@@ -10,6 +10,8 @@ from collections import Counter
 
 import numpy as np
 
+from keras_bert.tasks.summed_metrics import SummedMetrics, ratio
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -88,6 +90,34 @@ def squad_2(predictions, golds):
         if which.any():
             metrics |= {f"{name}_{metric}": v for metric, v in _metrics(scores[which]).items()}
     return metrics
+
+
+def summed_squad(predictions, golds):
+    """The `SummedMetrics` of `squad_1`, or of `squad_2` if some questions have no answer."""
+    version = 1 if all(golds) else 2
+    scores = [
+        scores_of(prediction, texts, version=version)
+        for prediction, texts in zip(predictions, golds, strict=True)
+    ]
+    answerable = np.array([bool(texts) for texts in golds])
+    groups = {"": np.ones(len(golds), bool), "HasAns_": answerable, "NoAns_": ~answerable}
+    if version == 1:
+        groups = {"": groups[""]}
+    groups = {name: which for name, which in groups.items() if which.any()}
+    scores = np.reshape(np.array(scores, np.float64), (-1, 2))
+    parts = {  # (N, 3): exact, F1 and 1 of the group's questions
+        name: np.column_stack([scores, np.ones(len(golds))]) * which[:, None]
+        for name, which in groups.items()
+    }
+
+    def of_sums(sums):
+        return {
+            f"{name}{metric}": ratio(sums[name][..., column], sums[name][..., 2])
+            for name in groups
+            for column, metric in enumerate(("exact", "f1"))
+        }
+
+    return SummedMetrics(parts=parts, metrics=of_sums)
 
 
 def best_thresholds(predictions, golds, null_scores):

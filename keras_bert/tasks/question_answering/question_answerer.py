@@ -22,6 +22,7 @@ from keras_bert.tasks.question_answering.metrics import (
     scores_of,
     squad_1,
     squad_2,
+    summed_squad,
     tuned_threshold,
 )
 from keras_bert.tasks.task import Task
@@ -218,6 +219,7 @@ class QuestionAnswerer(Task):
     TUNED = ("null_threshold",)
     FEATURES = "keras_bert.tasks.question_answering.features:features_of_questions"
     SIGNATURES = "keras_bert.tasks.question_answering.features:question_signatures"
+    ANSWER = "answer"
     METRIC = "f1"
     SHOWN = {
         "loss": "loss",
@@ -339,6 +341,9 @@ class QuestionAnswerer(Task):
         null_scores = [prediction["null_score"] for prediction in predictions]
         best = best_thresholds(candidates, golds, null_scores)
         return {**squad_2(texts, golds), **best, **others}
+
+    def summed_metrics(self, predictions, examples):
+        return summed_squad([p["answer"] for p in predictions], _golds(examples))
 
     @staticmethod
     def describe_metrics(metrics):

@@ -1,8 +1,11 @@
 """Metrics of spans and relations, by exact match."""
 
 from collections import Counter, defaultdict
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
+import numpy as np
+
+from keras_bert.tasks import summed_metrics as summed
 from keras_bert.tasks.metrics import (
     confusion_matrix,
     macro_f1,
@@ -31,16 +34,10 @@ def span_metrics(expected, predicted, *, labels):
     label, in the order of `confusion_labels`: `labels` and "no span", for spans that are missed or
     predicted where there is none. A ratio without cases is 0.
     """
-    correct = [a & b for a, b in zip(expected, predicted, strict=True)]
-    counts = tuple(
-        Counter(label for spans in side for *_, label in spans)
-        for side in (correct, predicted, expected)
-    )
-    positions = [[{span[:2] for span in spans} for spans in side] for side in (expected, predicted)]
-    identified = precision_recall_f1(
-        sum(len(a & b) for a, b in zip(*positions, strict=True)),
-        *(sum(map(len, side)) for side in reversed(positions)),
-    )
+    triples = [*_labels_of_spans(expected, predicted)]
+    counts = tuple(Counter(chain(*side)) for side in zip(*triples, strict=True))
+    counts = counts or (Counter(), Counter(), Counter())
+    identified = precision_recall_f1(*_identified(expected, predicted).sum(axis=0).tolist())
     return {
         **precision_recall_f1(*(count.total() for count in counts)),
         "macro_f1": macro_f1(labels, *counts),
@@ -52,6 +49,40 @@ def span_metrics(expected, predicted, *, labels):
         "confusion": confusion_matrix(_pairs(expected, predicted), [*labels, None]),
         "confusion_labels": [*labels, NO_SPAN],
     }
+
+
+def _labels_of_spans(expected, predicted):
+    """Yields for each text the labels of its correct, predicted and expected spans."""
+    for true, ours in zip(expected, predicted, strict=True):
+        yield tuple([label for *_, label in spans] for spans in (true & ours, ours, true))
+
+
+def _identified(expected, predicted):
+    """int (N, 3): how many spans of each text are correct, predicted, expected without labels."""
+    counts = []
+    for sides in zip(expected, predicted, strict=True):
+        true, ours = ({span[:2] for span in spans} for spans in sides)
+        counts.append([len(true & ours), len(ours), len(true)])
+    return np.array(counts, int).reshape(-1, 3)
+
+
+def summed_spans(expected, predicted, *, labels):
+    """The `SummedMetrics` of `span_metrics`."""
+    parts = {
+        summed.LABELS: summed.label_counts(_labels_of_spans(expected, predicted), labels),
+        "identified": _identified(expected, predicted).astype(np.float64),
+    }
+
+    def of_sums(sums):
+        by_label = summed.of_labels(sums)
+        identified = summed.precision_recall_f1(*np.moveaxis(sums["identified"], -1, 0))
+        return {
+            **summed.of_all_labels(*by_label),
+            "macro_f1": summed.macro_f1(*by_label),
+            **{f"identification_{name}": values for name, values in identified.items()},
+        }
+
+    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
 
 
 def relation_metrics(expected, predicted, *, labels, null_label):
@@ -81,6 +112,28 @@ def relation_metrics(expected, predicted, *, labels, null_label):
         "labels": metrics_per_label(labels, *counts),
         "confusion": confusion_matrix(pairs, labels),
     }
+
+
+def summed_relations(expected, predicted, *, labels, null_label):
+    """The `SummedMetrics` of `relation_metrics`."""
+    pairs = zip(expected, predicted, strict=True)
+    triples = (([true] if true == label else [], [label], [true]) for true, label in pairs)
+    parts = {
+        summed.LABELS: summed.label_counts(triples, labels),
+        "examples": np.ones(len(expected)),
+    }
+    is_relation = np.array([label != null_label for label in labels])
+
+    def of_sums(sums):
+        by_label = summed.of_labels(sums)
+        relations = [side[..., is_relation] for side in by_label]
+        return {
+            **summed.of_all_labels(*relations),
+            "macro_f1": summed.macro_f1(*relations),
+            "accuracy": summed.ratio(by_label[0].sum(axis=-1), sums["examples"]),
+        }
+
+    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
 
 
 def _pairs(expected, predicted):

@@ -16,7 +16,7 @@ from keras_bert.tasks.span_classification.decode import (
     pair_errors,
     pair_predictions,
 )
-from keras_bert.tasks.span_classification.metrics import relation_metrics
+from keras_bert.tasks.span_classification.metrics import relation_metrics, summed_relations
 from keras_bert.tasks.span_classification.span_classifier import WordsTask, span_representation_of
 
 # Names of data sets for pairs without a relation: TACRED and others, NYT, SemEval 2010.
@@ -122,16 +122,16 @@ class RelationClassifier(WordsTask):
         `too_far` counts pairs that are too far apart for a sequence, which are wrong. Labels of the
         examples that the task does not have are among theirs, after its own.
         """
-        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        expected = [example.label for example in examples]
-        predicted = [prediction["label"] for prediction in predictions]
-        metrics = relation_metrics(
-            expected, predicted, labels=labels, null_label=self.settings.null_label
-        )
+        scored = _scored(self, predictions, examples)
+        expected, predicted = scored["expected"], scored["predicted"]
+        metrics = relation_metrics(**scored)
         correct = [a == b for a, b in zip(expected, predicted, strict=True)]
         scores = [prediction["score"] for prediction in predictions]
         too_far = sum(label is None for label in predicted)
         return {**metrics, "too_far": too_far, "calibration": calibration(scores, correct)}
+
+    def summed_metrics(self, predictions, examples):
+        return summed_relations(**_scored(self, predictions, examples))
 
     @staticmethod
     def describe_metrics(metrics):
@@ -156,3 +156,13 @@ def _null_label(given, labels):
             '{null_label} must be one of the labels ({}). Received: "{}".', quoted(labels), given
         )
     return given or next((label for label in _NULL_LABELS if label in labels), None)
+
+
+def _scored(task, predictions, examples):
+    """The arguments of `relation_metrics` for a task."""
+    return {
+        "expected": [example.label for example in examples],
+        "predicted": [prediction["label"] for prediction in predictions],
+        "labels": [*task.labels, *sorted_labels(task.unknown_labels(examples))],
+        "null_label": task.settings.null_label,
+    }

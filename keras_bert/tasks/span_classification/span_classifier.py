@@ -10,6 +10,7 @@ from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
+from keras_bert.readers.examples import first_location
 from keras_bert.readers.labels import sorted_labels
 from keras_bert.tasks.losses import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
@@ -22,7 +23,7 @@ from keras_bert.tasks.span_classification.decode import (
     span_sets,
     spans_of_examples,
 )
-from keras_bert.tasks.span_classification.metrics import span_metrics
+from keras_bert.tasks.span_classification.metrics import span_metrics, summed_spans
 from keras_bert.tasks.task import Task
 
 # Units of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.
@@ -96,6 +97,7 @@ class SpanClassifier(WordsTask):
     TUNED = ("threshold",)
     FEATURES = "keras_bert.tasks.span_classification.features:span_sequences"
     SIGNATURES = "keras_bert.tasks.span_classification.signatures:span_signatures"
+    FIRST_LABEL = 1  # after "no span"
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
@@ -174,7 +176,7 @@ class SpanClassifier(WordsTask):
         spans = spans_of_examples(
             outputs["logits"], sequences, threshold=self.found_above, flat=self.settings.flat
         )
-        return span_predictions(spans, sequences, labels=self.labels, label_of=self._name_here)
+        return span_predictions(spans, sequences, labels=self.labels, label_of=self.span_label)
 
     def tune_threshold(self, outputs, sequences):
         """Sets `threshold` to the best one for `threshold_metric`, if none was given."""
@@ -186,7 +188,7 @@ class SpanClassifier(WordsTask):
         scores, correct, expected = [], [], 0
         spans_of_texts = spans_of_examples(outputs["logits"], sequences, flat=self.settings.flat)
         for example, spans in enumerate(spans_of_texts):
-            true = {(s.start, s.end, self._name_here(s.label)) for s in sequences.spans[example]}
+            true = {(s.start, s.end, self.span_label(s.label)) for s in sequences.spans[example]}
             expected += len(true)
             scores += [span.score for span in spans]
             correct += [(s.first, s.last + 1, self.labels[s.label]) in true for s in spans]
@@ -201,15 +203,7 @@ class SpanClassifier(WordsTask):
         `calibration` is of the predicted spans (see there). Labels of the examples that the task
         does not have are among theirs, after its own.
         """
-        expected = []
-        for prediction, example in zip(predictions, examples, strict=True):
-            if "expected" not in prediction:
-                raise example.error("the example has no spans to compare the prediction with.")
-            expected.append(span_sets(prediction["expected"]))
-            for _, _, label in expected[-1]:
-                self._check(label, example)
-        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        predicted = [span_sets(prediction["spans"]) for prediction in predictions]
+        expected, predicted, labels = _scored(self, predictions, examples)
         metrics = span_metrics(expected, predicted, labels=labels)
         longer = sum(
             end - start > self.settings.max_span_length for e in expected for start, end, _ in e
@@ -222,6 +216,13 @@ class SpanClassifier(WordsTask):
         ]
         return {**metrics, "longer": longer, "calibration": calibration(scores, correct)}
 
+    def summed_metrics(self, predictions, examples):
+        expected, predicted, labels = _scored(self, predictions, examples)
+        return summed_spans(expected, predicted, labels=labels)
+
+    def answer_of(self, prediction):
+        return [[span["start"], span["end"], span["label"]] for span in prediction["spans"]]
+
     @staticmethod
     def describe_metrics(metrics):
         return (
@@ -231,22 +232,23 @@ class SpanClassifier(WordsTask):
         )
 
     def labels_of(self, example):
-        return [self._name_here(s.label) for s in example.spans or () if s.label is not None]
+        return [self.span_label(s.label) for s in example.spans or () if s.label is not None]
 
     errors = staticmethod(span_errors)
     describe_error = staticmethod(describe_span_error)
 
-    def _name_here(self, label):
+    def span_label(self, label):
         """The name of an expected span's label in this task."""
         return ANY if self.settings.identify else label
 
     def label_number(self, example, label):
         """The number of a label in the logits: 0, "no span", for one that is not the task's."""
-        label = self._name_here(label)
-        self._check(label, example)
+        label = self.span_label(label)
+        self.check_label(label, example)
         return 1 + self.labels.index(label) if label in self.labels else 0
 
-    def _check(self, label, example):
+    def check_label(self, label, example):
+        """Raises InputError for an expected span without a label."""
         if label is None:
             raise example.error(
                 Naming(
@@ -254,6 +256,19 @@ class SpanClassifier(WordsTask):
                     "{identify=True}."
                 )
             )
+
+
+def _scored(task, predictions, examples):
+    """-> (the expected spans of each text, the predicted ones, all labels) of a task."""
+    expected = []
+    for prediction, example in zip(predictions, examples, strict=True):
+        if "expected" not in prediction:
+            raise example.error("the example has no spans to compare the prediction with.")
+        expected.append(span_sets(prediction["expected"]))
+        for _, _, label in expected[-1]:
+            task.check_label(label, example)
+    labels = [*task.labels, *sorted_labels(task.unknown_labels(examples))]
+    return expected, [span_sets(prediction["spans"]) for prediction in predictions], labels
 
 
 def _prior_bias(shape, dtype=None):
@@ -282,8 +297,7 @@ def several_labels(examples):
         repeated += [example] * sum(count > 1 for count in positions.values())
     if not repeated:
         return []
-    first = repeated[0]
     return [
-        f"{first.source.name}, line {first.line}{' and later' if len(repeated) > 1 else ''}: "
+        f"{first_location(repeated)}: "
         f"{counted(len(repeated), 'span')} with several labels. Only the first one is learned."
     ]

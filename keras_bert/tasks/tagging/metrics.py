@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import OUTSIDE, spans_of, split_tag, strict_spans
+from keras_bert.tasks import summed_metrics as summed
 from keras_bert.tasks.metrics import (
     calibration,
     confusion_matrix,
@@ -103,11 +104,79 @@ def _kind(tag):
 
 def _count_chunks(expected, predicted):
     """The numbers of correct, predicted and expected chunks by kind, from spans per sentence."""
-    counts = Counter(), Counter(), Counter()
+    return _counts(_kinds_of_chunks(expected, predicted))
+
+
+def _kinds_of_chunks(expected, predicted):
+    """Yields for each sentence the kinds of its correct, predicted and expected chunks."""
     for true, ours in zip(expected, predicted, strict=True):
-        for count, spans in zip(counts, (set(true) & set(ours), ours, true), strict=True):
-            count.update(span.kind for span in spans)
+        yield tuple([span.kind for span in spans] for spans in (set(true) & set(ours), ours, true))
+
+
+def _counts(triples):
+    """Three `Counter`s over all of some triples of labels."""
+    counts = Counter(), Counter(), Counter()
+    for triple in triples:
+        for count, labels in zip(counts, triple, strict=True):
+            count.update(labels)
     return counts
+
+
+def _words_right(expected, predicted):
+    """The parts of the accuracy of words: float64 (N,) right ones and all of each sentence."""
+    right = [
+        sum(true == tag for true, tag in zip(*tags, strict=True))
+        for tags in zip(expected, predicted, strict=True)
+    ]
+    words = [len(tags) for tags in expected]
+    return {"right": np.array(right, np.float64), "words": np.array(words, np.float64)}
+
+
+def summed_chunks(expected, predicted, *, scheme):
+    """The `SummedMetrics` of `chunk_metrics`."""
+    sides = [[spans_of(tags) for tags in side] for side in (expected, predicted)]
+    triples = [*_kinds_of_chunks(*sides)]
+    kinds = sorted({kind for _, *others in triples for kind in chain(*others)})
+    strict = _kinds_of_chunks(
+        *([strict_spans(tags, scheme) for tags in side] for side in (expected, predicted))
+    )
+    parts = {
+        summed.LABELS: summed.label_counts(triples, kinds),
+        "strict": np.array([[*map(len, triple)] for triple in strict], np.float64),
+        **_words_right(expected, predicted),
+    }
+
+    def of_sums(sums):
+        strict = summed.precision_recall_f1(*np.moveaxis(sums["strict"], -1, 0))
+        return {
+            **summed.of_all_labels(*summed.of_labels(sums)),
+            **{f"strict_{name}": values for name, values in strict.items()},
+            "accuracy": summed.ratio(sums["right"], sums["words"]),
+        }
+
+    labels = [kind or "_" for kind in kinds]
+    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+
+
+def summed_words(expected, predicted, *, labels):
+    """The `SummedMetrics` of `word_metrics`."""
+    triples = [
+        ([true for true, tag in zip(*tags, strict=True) if true == tag], tags[1], tags[0])
+        for tags in zip(expected, predicted, strict=True)
+    ]
+    labels = [*labels, *sorted({*chain(*expected)} - {*labels})]
+    parts = {
+        summed.LABELS: summed.label_counts(triples, labels),
+        **_words_right(expected, predicted),
+    }
+
+    def of_sums(sums):
+        return {
+            "accuracy": summed.ratio(sums["right"], sums["words"]),
+            "macro_f1": summed.macro_f1(*summed.of_labels(sums)),
+        }
+
+    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
 
 
 # C-A1 continues the A1 before it.
@@ -145,16 +214,9 @@ def role_metrics(expected, predicted, scores, *, scheme):
         `examples` (predicates) and `arguments` (expected); and of the tags `accuracy`, `words`,
         `confusion`, `confusion_labels` and `calibration` (see `chunk_metrics`).
     """
-    counts = correct, given, true = Counter(), Counter(), Counter()
-    perfect = 0
-    for tags, predicted_tags in zip(expected, predicted, strict=True):
-        theirs, ours = (
-            {argument for argument in arguments_of(sentence_tags) if argument[0] != VERB}
-            for sentence_tags in (tags, predicted_tags)
-        )
-        perfect += theirs == ours
-        for count, arguments in zip(counts, (theirs & ours, ours, theirs), strict=True):
-            count.update(role for role, _ in arguments)
+    triples = [*_roles_of_arguments(expected, predicted)]
+    counts = correct, given, true = _counts(triples)
+    perfect = sum(map(_is_perfect, triples))
     of_tags = chunk_metrics(expected, predicted, scores, scheme=scheme)
     names = ("accuracy", "words", "confusion", "confusion_labels", "calibration")
     metrics = precision_recall_f1(correct.total(), given.total(), true.total())
@@ -166,3 +228,36 @@ def role_metrics(expected, predicted, scores, *, scheme):
         "labels": metrics_per_label(sorted(given | true), *counts),
         **{name: of_tags[name] for name in names},
     }
+
+
+def _roles_of_arguments(expected, predicted):
+    """Yields for each predicate the roles of its correct, predicted and expected arguments."""
+    for tags in zip(expected, predicted, strict=True):
+        theirs, ours = ({a for a in arguments_of(side) if a[0] != VERB} for side in tags)
+        yield tuple([role for role, _ in side] for side in (theirs & ours, ours, theirs))
+
+
+def _is_perfect(triple):
+    """Whether all arguments of a predicate are correct, and no others are predicted."""
+    return len({*map(len, triple)}) == 1
+
+
+def summed_roles(expected, predicted, *, scheme):
+    """The `SummedMetrics` of `role_metrics`."""
+    triples = [*_roles_of_arguments(expected, predicted)]
+    labels = sorted({role for _, *others in triples for role in chain(*others)})
+    parts = {
+        summed.LABELS: summed.label_counts(triples, labels),
+        "perfect": np.array([*map(_is_perfect, triples)], np.float64),
+        "examples": np.ones(len(triples)),
+        **_words_right(expected, predicted),
+    }
+
+    def of_sums(sums):
+        return {
+            **summed.of_all_labels(*summed.of_labels(sums)),
+            "perfect": summed.ratio(sums["perfect"], sums["examples"]),
+            "accuracy": summed.ratio(sums["right"], sums["words"]),
+        }
+
+    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)

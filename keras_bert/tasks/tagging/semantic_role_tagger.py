@@ -13,7 +13,7 @@ from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import scheme_of_labels, spans_of
 from keras_bert.tasks.span_classification.decode import WordPositions
 from keras_bert.tasks.tagging import SemanticRoleSettings
-from keras_bert.tasks.tagging.metrics import role_metrics
+from keras_bert.tasks.tagging.metrics import role_metrics, summed_roles
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 
 # Units of the hidden layer over a token and the predicate, as in Shi and Lin 2019.
@@ -140,6 +140,7 @@ class SemanticRoleTagger(Tagger):
         return predictions
 
     scheme_metrics = staticmethod(role_metrics)
+    summed_scheme_metrics = staticmethod(summed_roles)
 
     @staticmethod
     def describe_metrics(metrics):

@@ -31,7 +31,12 @@ from keras_bert.tasks.tagging.decode import (
     tagger_predictions,
     tagging_errors,
 )
-from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
+from keras_bert.tasks.tagging.metrics import (
+    chunk_metrics,
+    summed_chunks,
+    summed_words,
+    word_metrics,
+)
 from keras_bert.tasks.task import Task
 
 
@@ -70,6 +75,7 @@ class Tagger(Task):
     SETTINGS = TaggerSettings
     FEATURES = "keras_bert.tasks.tagging.features:tagged_sequences"
     SIGNATURES = "keras_bert.tasks.tagging.signatures:tagger_signatures"
+    ANSWER = "tags"
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
@@ -97,8 +103,12 @@ class Tagger(Task):
             )
         return trained, predicted
 
+    @property
+    def scheme(self):
+        """The scheme of the labels, or None."""
+        return scheme_of_labels(self.labels)
+
     def make_head(self):
-        self.scheme = scheme_of_labels(self.labels)
         if self.scheme is not None:
             self.METRIC = "f1"
             self.SHOWN = {**self.SHOWN, "f1": "F1"}
@@ -235,15 +245,23 @@ class Tagger(Task):
 
     def official_metrics(self, predictions, examples):
         """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
-        expected = [example.tags for example in examples]
-        predicted, scores = (
-            [prediction[name] for prediction in predictions] for name in ("tags", "scores")
-        )
+        expected, predicted = _tags(predictions, examples)
+        scores = [prediction["scores"] for prediction in predictions]
         if self.scheme is None:
             return word_metrics(expected, predicted, scores, labels=self.labels)
         return self.scheme_metrics(expected, predicted, scores, scheme=self.scheme)
 
+    def summed_metrics(self, predictions, examples):
+        if self.scheme is None:
+            return summed_words(*_tags(predictions, examples), labels=self.labels)
+        return self.summed_scheme_metrics(*_tags(predictions, examples), scheme=self.scheme)
+
     scheme_metrics = staticmethod(chunk_metrics)
+    summed_scheme_metrics = staticmethod(summed_chunks)
+
+    def answer_of(self, prediction):
+        tags = prediction["tags"]
+        return tags if self.scheme is None else [[*span] for span in spans_of(tags)]
 
     def labels_of(self, example):
         return example.tags or ()
@@ -290,6 +308,11 @@ class Tagger(Task):
             )
 
 
+def _tags(predictions, examples):
+    """-> (the expected tags of each sentence, the predicted ones)."""
+    return [example.tags for example in examples], [p["tags"] for p in predictions]
+
+
 class CheckedSentences:
     """The sentences of a source, with their tags in the scheme of the model.
 
@@ -314,6 +337,7 @@ class CheckedSentences:
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
         self.schema, self.description = source.schema, source.description
         self.error, self.shown = source.error, source.shown
+        self.location, self.label = source.location, source.label
         self._source = source
         self._labels = None if labels is None else frozenset(labels)
         self._scheme = None if labels is None else scheme_of_labels(labels)
