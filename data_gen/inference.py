@@ -87,9 +87,9 @@ class _Job:
     def load(self, folder):
         """The model of a folder, as `write` takes it."""
         if self.command == "embed":
-            from keras_bert.inference.embed import open_model
+            from keras_bert.inference.embed import open_model, open_text_embedder
 
-            return open_model(folder)
+            return open_text_embedder(folder) or open_model(folder)
         from keras_bert.inference.predict import as_task
 
         task = as_task(folder)

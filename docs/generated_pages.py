@@ -30,10 +30,10 @@ COMMANDS = "commands.md"
 API = {
     "tasks": (
         "Tasks",
-        """load_task Classifier PairClassifier Regressor MultipleChoice Tagger QuestionAnswerer
-        SemanticRoleTagger SpanClassifier RelationClassifier CoreferenceResolver FillMask
-        Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM MaskedCausalLM
-        BidirectionalLM SkipGram Cbow""",
+        """load_task Classifier PairClassifier Regressor TextEmbedder MultipleChoice Tagger
+        QuestionAnswerer SemanticRoleTagger SpanClassifier RelationClassifier
+        CoreferenceResolver FillMask Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM
+        MaskedCausalLM BidirectionalLM SkipGram Cbow""",
     ),
     "encoders": (
         "Encoders",

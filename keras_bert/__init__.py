@@ -64,6 +64,7 @@ _HOMES = {
         "keras_bert.tasks.span_classification.span_classifier": "SpanClassifier",
         "keras_bert.tasks.span_classification.relation_classifier": "RelationClassifier",
         "keras_bert.tasks.coreference.coreference_resolver": "CoreferenceResolver",
+        "keras_bert.tasks.text_embedding.text_embedder": "TextEmbedder",
         "keras_bert.heads.reader": "ScalarMix",
         "keras_bert.checkpoints.loading": "load load_task with_task_tokens",
         "keras_bert.training.pretrain": "pretrain",
@@ -201,6 +202,7 @@ if TYPE_CHECKING:
         SemanticRoleTagger as SemanticRoleTagger,
     )
     from keras_bert.tasks.tagging.tagger import Tagger as Tagger
+    from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder as TextEmbedder
     from keras_bert.text.tokenizer import Tokenizer as Tokenizer
     from keras_bert.text.vocabularies.bpe import BpeVocabulary as BpeVocabulary
     from keras_bert.text.vocabularies.bpe import GptVocabulary as GptVocabulary

@@ -19,3 +19,5 @@ class _Peer:
 torch = _Peer("torch")
 transformers = _Peer("transformers")
 peft = _Peer("peft")
+sentence_transformers = _Peer("sentence_transformers")
+ir_measures = _Peer("ir_measures")

@@ -55,6 +55,7 @@ LATE_IMPORTS = {
     ("tasks.storing", "checkpoints.model_folder"),
     ("tasks.storing", "exports.saved_model"),
     ("tasks.fit_progress", "inference.predict"),
+    ("tasks.text_embedding.text_embedder", "inference.encode"),
     ("tasks.pretraining.pretrainer", "inference.fill_mask"),
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
     ("tasks.pretraining.language_models", "inference.generate"),

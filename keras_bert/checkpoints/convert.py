@@ -16,6 +16,7 @@ from keras_bert.checkpoints import (
     PushSettings,
     hub,
     model_card,
+    sentence_transformers,
     tensor_files,
 )
 from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
@@ -29,7 +30,7 @@ from keras_bert.checkpoints.model_folder import (
     save_folder,
     unused_heads,
 )
-from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+from keras_bert.checkpoints.pretrained_checkpoint import TEXT_EMBEDDING, PretrainedCheckpoint
 from keras_bert.checkpoints.word_vectors import (
     convert_word_vectors,
     is_word_vectors,
@@ -128,7 +129,7 @@ def read_model(source):
     if _is_foreign(source) or not (source / CONFIG).exists():
         return *read_foreign(source), []
     checkpoint = PretrainedCheckpoint(source)
-    task = build_task(checkpoint) if checkpoint.holds_task else None
+    task = build_task(checkpoint) if checkpoint.holds(TEXT_EMBEDDING) else None
     model = checkpoint.encoder() if task is None else task
     heads = () if task is None else task.heads
     left_out = unused_heads(checkpoint, task, checkpoint.class_names, heads=heads)
@@ -170,8 +171,7 @@ def push(**settings) -> str:
             "one that is pushed. Write it with keras-bert convert."
         )
     names = [name for name in held_names(folder) if name in _FILES]
-    if (folder / hub.POOLING).is_file():
-        names.append(hub.POOLING)
+    names += sentence_transformers.files_in(folder)
     link = hub.link_outside(folder, names)
     if link is not None:
         raise InputError(

@@ -14,13 +14,11 @@ from pathlib import Path
 from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.formatting import listed
 from keras_bert.base.terminal import drawn_on, shows_bars
-from keras_bert.checkpoints import tensor_files
+from keras_bert.checkpoints import sentence_transformers, tensor_files
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 SCHEME = "hf://"
 CONFIG = "config.json"
-POOLING = "1_Pooling/config.json"  # of sentence-transformers: the pooling of texts
-SENTENCE_TRANSFORMERS = "config_sentence_transformers.json"  # a cross-encoder's activation
 
 ADAPTER = ("adapter_model.safetensors", "adapter_config.json")  # of peft: its weights, its config
 
@@ -55,7 +53,7 @@ def download(name):
     """
     repo, revision = parsed(name)
     with _download_errors(name, repo, revision):
-        files_of_text = [CONFIG, POOLING, SENTENCE_TRANSFORMERS, *TOKENIZER_FILES]
+        files_of_text = [CONFIG, *sentence_transformers.PATTERNS, *TOKENIZER_FILES]
         small = _snapshot(repo, revision, files_of_text)
         tree = _library().get_cached_repo_tree(repo, revision=small.name, cache_dir=_cache())
         files = sorted(file.path for file in tree)

@@ -47,6 +47,7 @@ _PIPELINES = {
     ),
     "multiple-choice": "multiple-choice",
     "question-answering": "question-answering",
+    "text-embedding": "sentence-similarity",
     "causal-lm": "text-generation",
     **dict.fromkeys(
         (
@@ -77,7 +78,7 @@ def model_card(config, *, name=None, settings=None, metrics=None):
     task = _PIPELINES.get(task_type) or _of_the_hub(config)[0]
     base = _base_model(settings.get("model"))
     shown = _metrics(metrics)
-    metadata = _metadata(name, task, base, settings, shown)
+    metadata = _metadata(name, task, base, settings, shown, opens_there=_opens_there(config))
     lines = [
         "---",
         *(f"{key}: {_yaml(value)}" for key, value in metadata),
@@ -114,9 +115,18 @@ def _yaml(value):
     return json.dumps(value).replace("<", "\\u003c")
 
 
-def _metadata(name, task, base, settings, shown):
-    yield "library_name", "transformers"
-    yield "tags", ["keras-bert"]
+def _opens_there(config):
+    """Whether the folder of a `config.json` is one of sentence-transformers, too."""
+    keys = stored(config, source=CONFIG)
+    is_plain = {"bilstm", "static_vectors", "layers", "scalar_mix"}.isdisjoint(keys)
+    is_of_transformers = _architecture(config).endswith("Model")
+    return keys.get("task") == "text-embedding" and is_plain and is_of_transformers
+
+
+def _metadata(name, task, base, settings, shown, *, opens_there):
+    yield "library_name", "sentence-transformers" if opens_there else "transformers"
+    tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "dense"]
+    yield "tags", [*(tags if opens_there else []), "keras-bert"]
     if task is not None:
         yield "pipeline_tag", task
     if base:
@@ -211,9 +221,18 @@ def _loading(config, task_type, task, name):
     is_finetuned = task_type in TASKS and TASKS[task_type].settings is not None
     yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
     yield from ["```python", "import keras_bert as kb", ""]
-    yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
-    if is_finetuned:
+    if task_type == "text-embedding":
+        yield f'embedder = kb.load_task("hf://{NAME}")'
+        yield 'vectors = embedder.encode(["A text.", "Another one."])'
+    else:
+        yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
+    if is_finetuned and task_type != "text-embedding":
         yield f'predictions = kb.predict(model="hf://{NAME}", data="FILE")'
+    if _opens_there(config):
+        yield from ["```", "", "With sentence-transformers, the same vectors:", "", "```python"]
+        yield from ["from sentence_transformers import SentenceTransformer", ""]
+        yield f'model = SentenceTransformer("{NAME}")'
+        yield 'vectors = model.encode(["A text.", "Another one."])'
     alone = (
         ", the encoder without the head" if task_type is not None and auto == "AutoModel" else ""
     )

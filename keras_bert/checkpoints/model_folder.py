@@ -5,6 +5,7 @@ It is Hugging Face's: what is written here opens in `transformers`, and its BERT
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import hash_of_file, new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.terminal import escaped
-from keras_bert.checkpoints import adapters, hub, tensor_files
+from keras_bert.checkpoints import adapters, hub, sentence_transformers, tensor_files
 from keras_bert.checkpoints.config_json import CONFIG, MARK, labels_to_config
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders.encoder import Encoder
@@ -23,12 +24,16 @@ from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.heads import LAST
 from keras_bert.layers.dense import check_float_weights
 from keras_bert.tasks.pretraining.language_models import CausalLM
+from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 from keras_bert.text.vocabulary import TOKENIZER_FILES
+from keras_bert.text.vocabulary_files import CONFIG_FILE
 
 # The model card, which runs write into the model folder.
 CARD = "README.md"
 # All files of a model folder.
 FILES = {CONFIG, tensor_files.FILE, adapters.CONFIG, adapters.FILE, CARD, *TOKENIZER_FILES}
+FILES |= sentence_transformers.FILES
+_OF_A_STEP = re.compile("[0-9]+_(Pooling|Dense|Normalize)")  # the folders of a `TextEmbedder`
 
 
 def save_folder(model, tokenizer, folder, *, overwrite=False):
@@ -101,10 +106,16 @@ def _publish(contents, model, tokenizer, folder, *, overwrite):
         contents[CONFIG] |= _ends_of_texts(tokenizer)
     contents[CONFIG] |= model.config.generation_keys
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
+    if isinstance(model, TextEmbedder):
+        contents |= sentence_transformers.files_of(model)
     with new_folder(folder) as temporary:
         if tokenizer is not None:
             tokenizer.save(temporary)
+        if sentence_transformers.MODULES in contents:
+            length = {"model_max_length": model.settings.max_length}
+            contents[CONFIG_FILE] = {**read_json(temporary / CONFIG_FILE), **length}
         for name, content in contents.items():
+            (temporary / name).parent.mkdir(exist_ok=True)
             if name.endswith(".safetensors"):
                 tensor_files.write(content, temporary / name)
                 continue
@@ -123,7 +134,7 @@ def _ends_of_texts(tokenizer):
 
 def _is_own(folder):
     """Whether a folder contains a model that this library wrote, and nothing else."""
-    names = set(held_names(folder))
+    names = {name for name in held_names(folder) if not _OF_A_STEP.fullmatch(name)}
     return names <= FILES and CONFIG in names and MARK in read_json(folder / CONFIG)
 
 
@@ -147,7 +158,7 @@ def to_hugging_face(model):
         sizes = {**names.sizes, "C": len(labels)}
         class_names = names.names(class_name)
         for head in model.heads:
-            if head == "transform":
+            if head == "transform" or head in model.heads_in_files:
                 continue
             owner, table = head_table(model, head, class_names)
             scale = head_scale(model, head)
@@ -229,9 +240,12 @@ def build_task(checkpoint, *, task_type=None, **settings):
     vectors = checkpoint.static_vectors()
     if vectors is not None:
         options["static_vectors"] = vectors
-    encoder = checkpoint.encoder()
+    steps = checkpoint.sentence_transformer if task_class is TextEmbedder else None
+    encoder = checkpoint.encoder(takes_pooling=steps is None)
     task = task_class(encoder, checkpoint.tokenizer_of(task_class), **options)
     task.columns = checkpoint.columns()
+    if steps is not None:
+        steps.assign(task)
     assign_heads(task, checkpoint, class_names)
     task.tuned = tuple(dict.fromkeys((*task.tuned, *checkpoint.tuned(task_class))))
     return task
@@ -244,6 +258,8 @@ def assign_heads(task, checkpoint, class_names, *, heads=None):
     InputError if a tensor is missing or has another shape.
     """
     for head in task.heads if heads is None else heads:
+        if head in task.heads_in_files:
+            continue
         owner, table = head_table(task, head, class_names)
         _check_shapes(checkpoint, table, labels=getattr(task, "labels", None))
         factor = 1.0 / head_scale(task, head)

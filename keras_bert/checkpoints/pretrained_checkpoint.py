@@ -15,7 +15,13 @@ from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.adapters import Adapter, check_base, is_adapter
 from keras_bert.checkpoints.config_json import CONFIG, MARK, class_of, labels_from_config, stored
-from keras_bert.checkpoints.hub import POOLING, SENTENCE_TRANSFORMERS
+from keras_bert.checkpoints.sentence_transformers import (
+    ABOUT,
+    POOLING,
+    SentenceTransformer,
+    is_text_embedder,
+    pooling_modes,
+)
 from keras_bert.encoders import (
     encoder_class,
     model_type_of_class,
@@ -30,6 +36,7 @@ from keras_bert.text.vocabulary_files import has_vocabulary
 
 # Parts of our poolings by the names of sentence-transformers.
 _POOLING_PARTS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}
+TEXT_EMBEDDING = "text-embedding"
 
 
 def undetected_format(source):
@@ -223,13 +230,13 @@ class PretrainedCheckpoint:
                     f"{', '.join(POOLINGS)}."
                 )
             return name
-        modes = pooling_modes(read_json(path))
+        modes = pooling_modes(read_json(path), source=path)
         parts = {_POOLING_PARTS.get(mode) for mode in modes}
         for name, of_name in POOLINGS.items():
             if set(of_name) == parts:
                 return name
         warnings.warn(
-            f"{path} asks for the pooling {' with '.join(modes) or 'of nothing'}, which is not "
+            f"{path} asks for the pooling {' with '.join(modes)}, which is not "
             "supported and was ignored. Classifiers, regressions and multiple choice take "
             f"`pooling` (--pooling): {', '.join(POOLINGS)}.",
             InputWarning,
@@ -257,13 +264,13 @@ class PretrainedCheckpoint:
         name = self._names[plain]
         return rename.numbers(self._tensors.read(name), name, source=self.name)
 
-    def encoder(self, *, dtype=None):
-        """The encoder with the folder's weights."""
+    def encoder(self, *, dtype=None, takes_pooling=True):
+        """The encoder with the folder's weights; and `came_with_pooling` if it `takes_pooling`."""
         with without_random_weights():
             encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
         encoder.came_with_pooler = self.has_pooler
-        encoder.came_with_pooling = self.pooling
+        encoder.came_with_pooling = self.pooling if takes_pooling else None
         if self.has_pooler:
             rename.assign(encoder.new_pooler(), self.names.pooler_table(), self.read)
         encoder.is_pretrained = True
@@ -301,6 +308,27 @@ class PretrainedCheckpoint:
         """The object under this library's own key of `config.json`."""
         return stored(self.config_json, source=self.source)
 
+    @functools.cached_property
+    def sentence_transformer(self):
+        """The `SentenceTransformer` of a folder whose modules make a vector of a text, or None."""
+        is_one = self.class_name in (None, self.names.base_class) and is_text_embedder(self.folder)
+        return SentenceTransformer(self.folder, self.config) if is_one else None
+
+    @property
+    def is_text_embedder(self):
+        """Whether the folder is a text embedder, of this or of another program."""
+        is_stored = self.stored.get("task") == TEXT_EMBEDDING
+        return self.sentence_transformer is not None or is_stored
+
+    def holds(self, task_type):
+        """Whether the folder contains a task's head, or is a text embedder of another program.
+
+        The latter only if the `task_type` is that: other tasks take its encoder alone.
+        """
+        if self.holds_task:
+            return True
+        return task_type == TEXT_EMBEDDING and is_text_embedder(self.folder)
+
     @property
     def holds_task(self):
         """Whether the folder contains a task's head, and not only an encoder."""
@@ -315,6 +343,8 @@ class PretrainedCheckpoint:
         does not serve `task_type`.
         """
         name, names, source = self.class_name, self.names, self.source
+        if task_type in (None, TEXT_EMBEDDING) and self.sentence_transformer is not None:
+            return tasks.task_class(TEXT_EMBEDDING)
         supported = ", ".join(names.classes) or "none"
         if name is None:
             raise InputError(
@@ -380,7 +410,7 @@ class PretrainedCheckpoint:
                     f"{', '.join(task.ACTIVATIONS)}."
                 )
             return name
-        path = self.folder / SENTENCE_TRANSFORMERS
+        path = self.folder / ABOUT
         own = read_json(path) if path.exists() else {}
         earlier = self.config_json.get("sentence_transformers")
         if not isinstance(earlier, dict | None):
@@ -412,6 +442,8 @@ class PretrainedCheckpoint:
         if "pooling" in given and self.class_names.pooling is not None:
             given["pooling"] = self.class_names.pooling
         given |= self.stored
+        if task.TASK_TYPE == TEXT_EMBEDDING and self.sentence_transformer is not None:
+            given |= self.sentence_transformer.settings
         settings = {name: given[name] for name in task.stored_settings() if name in given}
         for name, value in settings.items():
             try:
@@ -518,6 +550,14 @@ class PretrainedCheckpoint:
         return tuple(names)
 
 
+def may_be_text_embedder(folder):
+    """Whether a folder may be a text embedder, by its small files alone."""
+    config = Path(folder) / CONFIG
+    if is_text_embedder(folder) or not config.exists():
+        return is_text_embedder(folder)
+    return stored(read_json(config), source=config).get("task") == TEXT_EMBEDDING
+
+
 def check_vocabulary(vocabulary, config, *, source):
     """Raises InputError if a vocabulary has more tokens than the model's token embedding."""
     if len(vocabulary) > config.vocab_size:
@@ -525,20 +565,3 @@ def check_vocabulary(vocabulary, config, *, source):
             f"{source} has {len(vocabulary)} tokens, more than the {config.vocab_size} rows of the "
             "model's token embedding."
         )
-
-
-def pooling_modes(config_json):
-    """The sorted names of the poolings that sentence-transformers concatenates.
-
-    `config_json` is the object in POOLING: keys such as `pooling_mode_mean_tokens`, which is true
-    where it is missing, or `pooling_mode`, one name or a list.
-    """
-    given = config_json.get("pooling_mode")
-    if given is not None:
-        return sorted(map(str, given if isinstance(given, list) else [given]))
-    start = "pooling_mode_"
-    flags = {f"{start}mean_tokens": True, **config_json}
-    names = (name for name, value in flags.items() if name.startswith(start) and value is True)
-    ends = "_tokens", "_token"
-    names = (name.removeprefix(start) for name in names)
-    return sorted(name.removesuffix(ends[0]).removesuffix(ends[1]) for name in names)

@@ -7,6 +7,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.inference import ABOUT_EXPORT, export_version
 from keras_bert.readers.glue import glue_settings, glue_task
+from keras_bert.readers.retrieval_folder import is_retrieval_folder
 from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import task_type_named
 
@@ -87,7 +88,8 @@ def has_data_folder(first):
     """Whether `--data` is a folder of pre-training data, not a labelled file or GLUE's folder."""
     if first.data is None or first.glue is not None:
         return False
-    return Path(first.data).is_dir() and not is_saved_dataset(first.data)
+    is_labelled = is_saved_dataset(first.data) or is_retrieval_folder(first.data)
+    return Path(first.data).is_dir() and not is_labelled
 
 
 def add_glue_dir(parser):

@@ -181,6 +181,11 @@ class TensorNames:
         return cls(base_class=encoder_class.__name__, encoder=lines, sizes={})
 
     @property
+    def is_of_transformers(self) -> bool:
+        """Whether the base model is a class of `transformers`."""
+        return self.base_class.endswith("Model")
+
+    @property
     def output_embedding(self) -> list[str]:
         """Those of the copies that are an output embedding: they equal the token embedding."""
         tokens = {line.theirs for line in self.encoder if line.ours == TOKEN_EMBEDDING}

@@ -68,3 +68,21 @@ def layer_numbers(choice, *, layers):
     if how in ("lowest", "embeddings"):
         return ([0] if how == "embeddings" else numbers[:1]), SUM
     return (numbers[::-1] if how == CONCAT else numbers), how
+
+
+# Name -> the parts that are concatenated.
+POOLINGS = {
+    "cls": ("cls",),
+    "mean": ("mean",),
+    "both": ("cls", "mean"),
+    "last": ("last",),
+    "max": ("max",),
+    "last+max+mean": ("last", "max", "mean"),
+}
+# All parts of which a pooling may consist; those that no name above has are for text vectors.
+PARTS = ("cls", "mean", "max", "last", "mean-sqrt-length", "weighted-mean")
+
+
+def parts_of(pooling):
+    """The parts of a pooling: one of POOLINGS, or some of PARTS with + between them."""
+    return POOLINGS.get(pooling) or tuple(pooling.split("+"))

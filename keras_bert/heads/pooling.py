@@ -3,29 +3,21 @@
 import keras
 from keras import ops
 
+from keras_bert.heads import POOLINGS as POOLINGS
+from keras_bert.heads import parts_of
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation as activation_of
 from keras_bert.layers.dense import dense
 
-# Name -> the parts that are concatenated.
-POOLINGS = {
-    "cls": ("cls",),
-    "mean": ("mean",),
-    "both": ("cls", "mean"),
-    "last": ("last",),
-    "max": ("max",),
-    "last+max+mean": ("last", "max", "mean"),
-}
-
 
 def encoder_outputs(pooling):
     """The names of the encoder's outputs that a pooling needs."""
-    parts = POOLINGS[pooling]
+    parts = parts_of(pooling)
     first = ("first_output",) if "cls" in parts else ()
     return (*first, "sequence_output") if set(parts) - {"cls"} else first
 
 
-def pooled(encoded, mask, *, pooling, transform):
+def pooled(encoded, mask, *, pooling, transform, skipped=None):
     """One vector per text: (B, D), or (B, n D) for n parts.
 
     * `cls`: the first token, through the task's `transform`, as BERT's pooler over [CLS]. A masked
@@ -37,21 +29,52 @@ def pooled(encoded, mask, *, pooling, transform):
       whole text (Radford et al. 2018).
     * `max`: the greatest value of each feature over the tokens that are not padding.
     * `last+max+mean`: the three concatenated (Howard and Ruder 2018, section 3.3).
+    * `mean-sqrt-length`: the sum over the tokens, divided by the root of their number.
+    * `weighted-mean`: the mean in which the token at position k from 1 has the weight k
+      (Muennighoff 2022).
 
     Args:
         encoded: the encoder's outputs by name (see `encoder_outputs`).
         mask: (B, S), 1 at tokens; None where `pooling` is "cls".
-        pooling: one of POOLINGS.
+        pooling: see `parts_of`.
         transform: a layer (B, D) -> (B, D), or None.
+        skipped: int (B,), how many tokens at the beginning of each sequence are left out, which
+            keep their positions; None is none. The first token is then the first one after them,
+            and `sequence_output` is needed.
     """
-    vectors = []
-    for part in POOLINGS[pooling]:
-        if part == "cls":
+    vectors, counted = [], mask
+    if skipped is not None:
+        is_after = positions_of(mask) > ops.cast(skipped, "int32")[:, None]
+        counted = ops.cast(mask, "int32") * ops.cast(is_after, "int32")
+    for part in parts_of(pooling):
+        if part == "cls" and skipped is not None:
+            vectors.append(_first(encoded["sequence_output"], counted))
+        elif part == "cls":
             first = encoded["first_output"]
             vectors.append(first if transform is None else transform(first))
+        elif part == "weighted-mean":
+            vectors.append(_weighted_mean(encoded["sequence_output"], mask, counted))
         else:
-            vectors.append(_POOLED[part](encoded["sequence_output"], mask))
+            vectors.append(_POOLED[part](encoded["sequence_output"], counted))
     return vectors[0] if len(vectors) == 1 else ops.concatenate(vectors, axis=-1)
+
+
+def positions_of(mask):
+    """The position of each token in its sequence, from 1; int32, shaped like `mask` (B, S)."""
+    return ops.cumsum(ops.cast(mask, "int32"), axis=1)
+
+
+def unit_vectors(x):
+    """Vectors (…, D) divided by their Euclidean norms; a vector of zeros stays one."""
+    squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
+    # Not the root of 0, whose gradient is infinite.
+    return x / ops.sqrt(ops.maximum(squares, 1e-24))
+
+
+def _first(hidden, mask):
+    """(B, S, D), (B, S) -> (B, D)."""
+    position = positions_of(mask)
+    return _mean(hidden, ops.logical_and(ops.cast(mask, "bool"), ops.equal(position, 1)))
 
 
 def _last(hidden, mask):
@@ -78,7 +101,21 @@ def _mean(hidden, mask):
     return ops.cast(total / count, hidden.dtype)
 
 
-_POOLED = {"last": _last, "max": _max, "mean": _mean}
+def _mean_sqrt_length(hidden, mask):
+    """(B, S, D), (B, S) -> (B, D), summed in float32."""
+    count = ops.maximum(ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True), 1.0)
+    mean = _mean(ops.cast(hidden, "float32"), mask)
+    return ops.cast(mean * ops.sqrt(count), hidden.dtype)
+
+
+def _weighted_mean(hidden, mask, counted):
+    """(B, S, D), (B, S), (B, S) -> (B, D): positions are those of `mask`, summed in float32."""
+    weights = ops.cast(positions_of(mask) * ops.cast(counted, "int32"), "float32")[..., None]
+    total = ops.sum(ops.cast(hidden, "float32") * weights, axis=1)
+    return ops.cast(total / ops.maximum(ops.sum(weights, axis=1), 1e-9), hidden.dtype)
+
+
+_POOLED = {"last": _last, "max": _max, "mean": _mean, "mean-sqrt-length": _mean_sqrt_length}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

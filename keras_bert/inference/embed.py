@@ -1,5 +1,6 @@
 """Contextual embeddings of words and texts, in the order of the texts."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -9,9 +10,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.model_folder import build_task
+from keras_bert.checkpoints.pretrained_checkpoint import (
+    PretrainedCheckpoint,
+    may_be_text_embedder,
+)
 from keras_bert.heads import CONCAT, layer_numbers
 from keras_bert.heads.reader import choose_layers
 from keras_bert.inference.vector_settings import EmbedderSettings, EmbedSettings
@@ -19,6 +25,7 @@ from keras_bert.inputs.framing import frame, windows
 from keras_bert.readers import TextFileSettings
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.texts import TextSource
+from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +41,7 @@ class TextEmbedding:
         cls: float32 (D,), the vector of [CLS].
         mean: float32 (D,), the mean over all subword tokens including [CLS] and [SEP], as in
             sentence-transformers.
+        embedding: of a `TextEmbedder` the vector of the text, which `encode` gives; else None.
         row: the columns of the text's table, a dictionary; None without a table.
     """
 
@@ -44,6 +52,7 @@ class TextEmbedding:
     vectors: np.ndarray
     cls: np.ndarray
     mean: np.ndarray
+    embedding: np.ndarray | None = None
     row: dict[str, Any] | None = None
 
     @property
@@ -77,6 +86,8 @@ class Embedder:
             tokenizer's: split at white space and punctuation. A text longer than `max_length` is
             split into overlapping windows (see `windows_of`), and the vector of a special token is
             the mean over its windows.
+        text_embedder: a `TextEmbedder` of the encoder, which gives the `embedding` of each text, or
+            None.
 
     Attributes:
         width: D, the size of a vector.
@@ -87,34 +98,20 @@ class Embedder:
         InputError: the model has too few layers or positions for the settings.
     """
 
-    def __init__(self, encoder, tokenizer, settings):
+    def __init__(self, encoder, tokenizer, settings, *, text_embedder=None):
         config = encoder.config
         max_length = settings.max_length or encoder.default_max_length(ANY_LENGTH)
         if config.max_length is not None and max_length > config.max_length:
             raise InputError.naming(
                 "{max_length} is {}, but the model has {} positions.", max_length, config.max_length
             )
-        model = layers_model(encoder, settings.layers)
-        self._vectors_of = _traced_once(model)
+        traced = _traced(encoder, tokenizer, layers=settings.layers, max_length=max_length)
+        self._vectors_of, self._inputs_of, self.width = traced
         self._tokenizer = tokenizer
         self._tokens = settings.tokens
-
-        def inputs_of(ids):
-            return frame(
-                [ids],
-                tokenizer=tokenizer,
-                names=encoder.input_names,
-                max_length=max_length,
-                multiple_of=_PAD_TO,
-            )
-
-        # As a graph: its many small operations would take longer than a small model. Without
-        # AutoGraph, which writes Python files outside the output.
-        ragged = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
-        self._inputs_of = tf.function(inputs_of, input_signature=[ragged], autograph=False)
+        self.text_embedder = text_embedder
         self.max_length = max_length
         self._batch_size = settings.batch_size
-        self.width = model.output.shape[-1]
         self.tokens = self.unknown = 0
 
     def __call__(self, examples):
@@ -139,6 +136,9 @@ class Embedder:
                         f"{_NUMBERS_TOGETHER // self.width} that fit into memory. Split it.",
                     )
             vectors, cls, mean = self._run(ids, splits)
+            of_texts = None
+            if self.text_embedder is not None:
+                of_texts = text_vectors(self.text_embedder, block, batch_size=self._batch_size)
             starts, ends = tokens.starts.values.numpy(), tokens.ends.values.numpy()
             word_starts = tokens.word_starts.values.numpy()
             for number, example in enumerate(block):
@@ -148,11 +148,17 @@ class Embedder:
                     text=example.text,
                     cls=cls[number],
                     mean=mean[number],
+                    embedding=None if of_texts is None else of_texts[number],
                     row=examples.row_of(example) if hasattr(examples, "row_of") else None,
                     **self._pool(
                         vectors[inside], starts[inside], ends[inside], word_starts[inside]
                     ),
                 )
+
+    def text_vectors(self, examples):
+        """Yields (a list of examples, their vectors (N, D) of `text_embedder`), in order."""
+        for block in self._blocks(examples):
+            yield block, text_vectors(self.text_embedder, block, batch_size=self._batch_size)
 
     def _blocks(self, examples):
         """Yields lists of texts that are processed together."""
@@ -215,6 +221,46 @@ class Embedder:
         else:
             vectors = vectors[first]
         return {"starts": starts[first], "ends": ends[last - 1], "vectors": vectors}
+
+
+def text_vectors(task, examples, *, batch_size):
+    """The vectors of the texts of examples, float32 (N, D), of a `TextEmbedder`."""
+    return task.encode([example.text for example in examples], batch_size=batch_size)
+
+
+# The attribute of an encoder with its traced functions.
+_COMPUTATIONS = "_keras_bert_embedders"
+
+
+def _traced(encoder, tokenizer, *, layers, max_length):
+    """-> (a function of inputs to vectors, one of ids to inputs, the size of a vector).
+
+    The encoder keeps them, so that another `Embedder` of it traces nothing again, until its weights
+    are others.
+    """
+    weights = (*map(id, encoder.variables),)
+    key = (layers, max_length, id(tokenizer), weights)
+    made = {k: v for k, v in vars(encoder).get(_COMPUTATIONS, {}).items() if k[-1] == weights}
+    if key not in made:
+        model = layers_model(encoder, layers)
+
+        def inputs_of(ids):
+            return frame(
+                [ids],
+                tokenizer=tokenizer,
+                names=encoder.input_names,
+                max_length=max_length,
+                multiple_of=_PAD_TO,
+            )
+
+        # As a graph: its many small operations would take longer than a small model. Without
+        # AutoGraph, which writes Python files outside the output.
+        ragged = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
+        inputs_of = tf.function(inputs_of, input_signature=[ragged], autograph=False)
+        made[key] = _traced_once(model), inputs_of, model.output.shape[-1]
+        # Not as Keras sets attributes, which it would track.
+        object.__setattr__(encoder, _COMPUTATIONS, made)
+    return made[key]
 
 
 def _traced_once(model):
@@ -286,7 +332,8 @@ def embed(*, report=None, **settings) -> Iterator[TextEmbedding]:
         **settings: the fields of `EmbedSettings`.
         report: a function that is called with a line on how the file was read.
 
-    `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.
+    `model` may also be a pair of an encoder and its tokenizer, or a `TextEmbedder`, and `text` a
+    single string. A model in memory is traced once.
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
@@ -301,8 +348,37 @@ def embed(*, report=None, **settings) -> Iterator[TextEmbedding]:
 
 
 def open_embedder(model, **settings):
-    """The `Embedder` of a model folder, or of a pair (encoder, tokenizer)."""
-    return Embedder(*open_model(model), EmbedderSettings.of(settings))
+    """The `Embedder` of a model folder, of a pair (encoder, tokenizer), or of a `TextEmbedder`."""
+    settings, task = EmbedderSettings.of(settings), open_text_embedder(model)
+    if task is None:
+        return Embedder(*open_model(model), settings)
+    return Embedder(task.encoder, task.tokenizer, settings, text_embedder=task)
+
+
+def open_text_embedder(model):
+    """The given `TextEmbedder`, or that of a model folder; None of any other model.
+
+    Raises `InputError` if it has no tokenizer.
+    """
+    if isinstance(model, tuple):
+        return None
+    task = model
+    if not isinstance(model, TextEmbedder):
+        folder = find_model_folder(model)
+        if not may_be_text_embedder(folder):
+            return None
+        checkpoint = PretrainedCheckpoint(folder)
+        try:
+            if not checkpoint.is_text_embedder:
+                return None
+            task = build_task(checkpoint)
+        except InputError as error:
+            message = f"The texts have no vectors as the folder describes them: {error}"
+            warnings.warn(message, InputWarning, stacklevel=4)
+            return None
+    if task.tokenizer is None:
+        raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
+    return task
 
 
 def open_model(model):

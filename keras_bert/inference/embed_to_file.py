@@ -1,4 +1,4 @@
-"""The embeddings of a file of texts as a Parquet file."""
+"""The embeddings of a file of texts as a Parquet file, or the vectors of texts as a NumPy file."""
 
 import json
 import os
@@ -41,6 +41,11 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     it already exists and was made from the same files with the same settings, nothing is done. See
     `ParquetFile` for its columns.
 
+    Of a `TextEmbedder`, or a folder of sentence-transformers, there is also the column `embedding`,
+    the vector of each text. With `tokens="none"` the columns are `line`, `text` and `embedding`
+    alone. An `output` that ends in .npy gets the array of these vectors, float32 (N, D), which is
+    in memory until it is written.
+
     Args:
         **settings: the fields of `EmbedToFileSettings`.
         progress: show a progress bar on the standard error stream.
@@ -69,6 +74,11 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     _check_output(output, inputs=inputs, force=settings.force)
     texts = open_texts(settings.data, settings, report=report)
     embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
+    if output.suffix == ".npy" and embedder.text_embedder is None:
+        raise InputError(
+            f"{output.name} is for the vectors of a text embedder, such as a folder of "
+            "sentence-transformers. Give a name that ends in .parquet."
+        )
     about = {
         "layers": settings.layers,
         "tokens": settings.tokens,
@@ -79,12 +89,29 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     columns = TextColumns(texts)
     counts = {"texts": 0, "tokens": 0, "width": embedder.width}
     total = _count_lines(settings.data) if progress and texts.location == "line" else None
+    bar = ProgressBar("Embedding", unit="lines", total=total, line_seconds=10, enabled=progress)
+    task = embedder.text_embedder
+    if task is not None and (settings.tokens == "none" or output.suffix == ".npy"):
+        about |= {"width": task.size_of(None)}
+        with files.new_file(output) as temporary, bar:
+            if output.suffix == ".npy":
+                count = _write_array(temporary, embedder, texts, width=about["width"], bar=bar)
+            else:
+                count = _write_vectors(
+                    temporary, embedder, texts, settings=about, columns=columns, bar=bar
+                )
+        return {**counts, "texts": count, "width": about["width"]}
+    text_width = None if task is None else task.size_of(None)
     with (
         files.new_file(output) as temporary,
-        ParquetFile(temporary, width=embedder.width, settings=about, columns=columns) as file,
-        ProgressBar(
-            "Embedding", unit="lines", total=total, line_seconds=10, enabled=progress
-        ) as bar,
+        ParquetFile(
+            temporary,
+            width=embedder.width,
+            text_width=text_width,
+            settings=about,
+            columns=columns,
+        ) as file,
+        bar,
     ):
         for embedding in embedder(texts):
             file.write(embedding)
@@ -95,6 +122,45 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     if note and report is not None:
         report(f"Note: {note}")
     return counts
+
+
+def _write_array(path, embedder, texts, *, width, bar):
+    """Writes the vectors of texts as a NumPy file; returns their number."""
+    vectors, count = [np.empty((0, width), np.float32)], 0
+    for block, of_block in embedder.text_vectors(texts):
+        vectors.append(of_block)
+        count += len(block)
+        bar.update(count)
+    vectors = np.concatenate(vectors)
+    with open(path, "wb") as file:  # `np.save` would add an ending to a name
+        np.save(file, vectors)
+    return len(vectors)
+
+
+def _write_vectors(path, embedder, texts, *, settings, columns, bar):
+    """Writes line, text and vector of each text, and its columns; returns the number of texts."""
+    vector = pyarrow.list_(pyarrow.float32(), settings["width"])
+    fields = [("line", pyarrow.int64()), ("text", pyarrow.string()), ("embedding", vector)]
+    fields = [*columns.fields, *fields]
+    schema, count = pyarrow.schema(fields, metadata=marked("embed", **settings)), 0
+    with ParquetOutput(path, schema, compression="zstd", use_dictionary=False) as file:
+        for block, vectors in embedder.text_vectors(texts):
+            arrays = [
+                *columns.arrays([texts.row_of(text) or {} for text in block]),
+                pyarrow.array(_lines(block, count), pyarrow.int64()),
+                pyarrow.array([_as_utf8(text.text) for text in block], pyarrow.string()),
+                _lists_of_one_size(vectors),
+            ]
+            file.write(pyarrow.Table.from_arrays(arrays, schema=schema))
+            count += len(block)
+            bar.update(count)
+    return count
+
+
+def _lists_of_one_size(vectors):
+    """Float32 (N, D) as an array of Arrow."""
+    flat = pyarrow.array(np.ascontiguousarray(vectors).reshape(-1))
+    return pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
 
 
 def _made_of(settings):
@@ -128,10 +194,11 @@ def _check_output(output, *, inputs, force):
             "Received: {}.",
             output,
         )
-    if output.suffix != ".parquet":
-        raise InputError(f"The output {output} should end in .parquet.")
+    if output.suffix not in (".parquet", ".npy"):
+        raise InputError(f"The output {output} should end in .parquet, or in .npy.")
     if not output.parent.is_dir():
         raise InputError(f"There is no folder {output.parent} for the output {output.name}.")
+    # A NumPy file has no mark.
     is_ours = partial(is_parquet_of, command="embed")
     ownership.check_output_file(output, is_ours=is_ours, inputs=inputs, force=force)
 
@@ -182,7 +249,7 @@ def _as_text(value):
 
 
 # Those of an embedding.
-_COLUMNS = ("line", "text", "tokens", "starts", "ends", "vectors", "cls", "mean")
+_COLUMNS = ("line", "text", "tokens", "starts", "ends", "vectors", "cls", "mean", "embedding")
 
 
 class ParquetFile(ParquetOutput):
@@ -190,21 +257,25 @@ class ParquetFile(ParquetOutput):
 
     Columns: those of the table, if there is one (see `TextColumns`); `line` int64, the number of
     the text if it has no line; `text` string, `tokens` list of strings, `starts` and `ends` lists
-    of int32, `vectors` a list of D float32 each, `cls` and `mean` D float32. The file's metadata
-    has the settings as JSON under `keras_bert`.
+    of int32, `vectors` a list of D float32 each, `cls` and `mean` D float32, and maybe `embedding`.
+    The file's metadata has the settings as JSON under `keras_bert`.
 
     The file is complete at the end of a `with`, unless its body failed.
 
     Args:
         path: the file, replaced if it exists.
         width: D, the size of a vector.
+        text_width: the size of `embedding`, the vector of a text; None without that column.
         settings: a dictionary that describes how the vectors were made.
         columns: the `TextColumns`, or None.
     """
 
-    def __init__(self, path, *, width, settings, columns=None):
+    def __init__(self, path, *, width, settings, text_width=None, columns=None):
         self._width, self._columns, self._count = width, columns, 0
-        vector = pyarrow.list_(pyarrow.float32(), width)
+        self._has_texts = text_width is not None
+        vector, of_texts = pyarrow.list_(pyarrow.float32(), width), []
+        if self._has_texts:
+            of_texts = [("embedding", pyarrow.list_(pyarrow.float32(), text_width))]
         schema = pyarrow.schema(
             [
                 *(columns.fields if columns is not None else []),
@@ -216,6 +287,7 @@ class ParquetFile(ParquetOutput):
                 ("vectors", pyarrow.list_(vector)),
                 ("cls", vector),
                 ("mean", vector),
+                *of_texts,
             ],
             metadata=marked("embed", **settings),
         )
@@ -249,10 +321,7 @@ class ParquetFile(ParquetOutput):
             numbers = np.concatenate([getattr(text, name) for text in waiting]).reshape(-1)
             return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(numbers), self._width)
 
-        lines = [
-            text.line if isinstance(text.line, int) else self._count + number
-            for number, text in enumerate(waiting, start=1)
-        ]
+        lines = _lines(waiting, self._count)
         self._count += len(waiting)
         of_table = (
             self._columns.arrays([text.row or {} for text in waiting]) if self._columns else []
@@ -268,6 +337,8 @@ class ParquetFile(ParquetOutput):
             vectors("cls"),
             vectors("mean"),
         ]
+        if self._has_texts:
+            columns.append(_lists_of_one_size(np.stack([text.embedding for text in waiting])))
         super().write(pyarrow.Table.from_arrays(columns, schema=self.schema))
         self._waiting, self._numbers = [], 0
 
@@ -276,9 +347,19 @@ class ParquetFile(ParquetOutput):
         """The settings in a file of ours, and its numbers of texts and tokens."""
         with parquet.ParquetFile(path) as file:
             settings = mark_of(file.schema_arrow.metadata)
+            if "starts" not in file.schema_arrow.names:
+                return settings, file.metadata.num_rows, 0
             batches = file.iter_batches(columns=["starts"])
             tokens = sum(len(batch.column(0).flatten()) for batch in batches)
             return settings, file.metadata.num_rows, tokens
+
+
+def _lines(texts, count):
+    """The line of each text, or its number after `count` others if it has none."""
+    return [
+        text.line if isinstance(text.line, int) else count + number
+        for number, text in enumerate(texts, start=1)
+    ]
 
 
 def _as_utf8(text):

@@ -22,6 +22,7 @@ from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
+from keras_bert.readers.retrieval_folder import is_retrieval_folder
 from keras_bert.readers.tables import class_files
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
@@ -140,7 +141,8 @@ def _note_on_absent_labels(metrics, name):
 def is_data_folder(data):
     """Whether `data` is a folder, and not one of labelled examples."""
     is_path = isinstance(data, str | os.PathLike) and os.path.isdir(data)
-    return is_path and not is_saved_dataset(data) and not class_files(data)
+    is_labelled = is_path and (class_files(data) or is_retrieval_folder(data))
+    return is_path and not is_saved_dataset(data) and not is_labelled
 
 
 @takes(EvaluateRecordsSettings)

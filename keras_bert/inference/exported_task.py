@@ -71,6 +71,11 @@ class ExportedTask:
         self._model = tf.saved_model.load(str(folder))
         self._compute = self._model.signatures[_SIGNATURE]
         self.inputs = [*self._compute.structured_input_signature[1]]
+        if "embedding" in self._compute.structured_outputs:
+            raise InputError(
+                f"{folder} is an exported text embedder, which gives vectors and no predictions. "
+                "Evaluate the folder that it was exported from."
+            )
 
     def __getattr__(self, name):
         if name.startswith("__") or name == "_class":  # of a copy that has no attributes yet

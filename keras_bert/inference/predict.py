@@ -123,6 +123,8 @@ def rounded(value):
         return {name: rounded(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [rounded(inner) for inner in value]
+    if isinstance(value, np.ndarray):  # a vector
+        return value.astype(np.float64).round(6).tolist()
     return round(value, 6) if isinstance(value, float) else value
 
 

@@ -65,7 +65,11 @@ class EmbedToFileSettings(EmbedderSettings, TextsSettings):
         "task": "To train a task's head alone, use {freeze_encoder} of `finetune`.",
     }
 
-    output: object = required(help="the file to write, NAME.parquet", unit="FILE", recorded=False)
+    output: object = required(
+        help="the file to write, NAME.parquet, or of a text embedder also NAME.npy",
+        unit="FILE",
+        recorded=False,
+    )
     force: bool = checkpoint_setting(
         False, help="replace an output that this command wrote before", recorded=False
     )

@@ -79,6 +79,51 @@ def shuffled_batches(lengths, *, count, seed, epoch):
     return [batches[index] for index in rng.permutation(count)]
 
 
+def distinct_batches(rows, *, count, seed, epoch):
+    """The examples of each batch of one epoch in random order, no text twice in a batch.
+
+    An example goes into the first batch with room that is after all that have one of its texts, or,
+    at the end, before them. The sizes of batches differ by at most one, unless a text is in more
+    examples than there are batches: those that are left then are in no batch.
+
+    Args:
+        rows: for each of N examples the numbers of its texts, from 0; () of any other examples.
+        count: the number of batches.
+        seed, epoch: what the order depends on.
+
+    Returns:
+        A list of `count` int32 arrays of example numbers.
+    """
+    rng = np.random.default_rng([seed, epoch])
+    edges = np.arange(count + 1) * len(rows) // count
+    room, batches = np.diff(edges).tolist(), [[] for _ in range(count)]
+    held, last, first, waiting = [set() for _ in range(count)], {}, 0, []
+
+    def add(example, batch):
+        batches[batch].append(example)
+        room[batch] -= 1
+        for text in rows[example]:
+            held[batch].add(text)
+            last[text] = max(batch, last.get(text, -1))
+
+    for example in rng.permutation(len(rows)).tolist():
+        while first < count and not room[first]:
+            first += 1
+        batch = max([first, *(last.get(text, -1) + 1 for text in rows[example])])
+        while batch < count and not room[batch]:
+            batch += 1
+        if batch < count:
+            add(example, batch)
+        else:
+            waiting.append(example)
+    for example in waiting:
+        texts = rows[example]
+        fitting = (k for k in range(first, count) if room[k] and held[k].isdisjoint(texts))
+        if (batch := next(fitting, None)) is not None:
+            add(example, batch)
+    return [np.array(batch, np.int32) for batch in batches]
+
+
 def sorted_batches(lengths, *, batch_size):
     """The examples of each batch from the shortest to the longest, for evaluation."""
     numbers = np.argsort(lengths, kind="stable")
@@ -147,6 +192,8 @@ class SequenceBatches:
 
     # {output: sum of all its sample weights}, for outputs that have some.
     weight_totals = {}
+    # Whether batches have the labels that the loss takes.
+    has_labels = True
 
     def __init__(self, lengths):
         self.lengths = lengths
@@ -158,6 +205,10 @@ class SequenceBatches:
         """(inputs, labels[, weights]) for `fit`, of the examples int32 (B,)."""
         raise NotImplementedError
 
+    def epoch_batches(self, *, count, seed, epoch):
+        """The numbers of the examples of each batch of an epoch, `count` arrays."""
+        return shuffled_batches(self.lengths, count=count, seed=seed, epoch=epoch)
+
     @without_autograph
     def training_batches(self, *, steps, seed, epochs=1, first_step=0):
         """A dataset of `epochs` times `steps` batches, without the first `first_step`.
@@ -167,7 +218,7 @@ class SequenceBatches:
         first_epoch, skipped = divmod(first_step, steps)
 
         def chosen(epoch):
-            plan = shuffled_batches(self.lengths, count=steps, seed=seed, epoch=int(epoch))
+            plan = self.epoch_batches(count=steps, seed=seed, epoch=int(epoch))
             return _flat(plan[skipped:] if epoch == first_epoch else plan)
 
         def batches_of(epoch):

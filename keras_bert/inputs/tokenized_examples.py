@@ -135,6 +135,10 @@ class TokenizedExamples(SequenceBatches):
         return int(np.sum(ids == self._tokenizer.vocabulary.unk_id)), len(ids)
 
     @property
+    def has_labels(self):
+        return bool(self.labels)
+
+    @property
     def weight_totals(self):
         return {
             name: float(np.sum(value.flat_values if _ragged(value) else value, dtype=np.float64))

@@ -28,14 +28,14 @@ from keras_bert.readers.table import Table
 LABEL = "label"
 # The usual names, in lower case, in groups of which an earlier one wins; two of one group are a
 # question.
-_TEXTS = (
+TEXT_NAMES = (
     ("text",),
     ("sentence", "message", "content", "review", "document", "utterance", "query", "comment")
     + ("headline", "body", "tweet", "question", "post", "passage", "comment_text", "review_text")
     + ("review_body", "input_text"),
 )
 # Two names of the two texts of a pair; several such pairs are a question.
-_PAIRS = (
+PAIRS_OF_NAMES = (
     *(("text_a", "text_b"), ("text1", "text2"), ("text_1", "text_2"), ("sentence1", "sentence2")),
     *(("sentence_1", "sentence_2"), ("sentence_a", "sentence_b"), ("sent1", "sent2")),
     *(("premise", "hypothesis"), ("question1", "question2"), ("question", "sentence")),
@@ -48,7 +48,7 @@ _LABELS = (
     + ("emotion", "stance", "class_label", "accept"),  # the last one is Prodigy's
 )
 _PAIR_LABELS = ("gold_label",), ("is_duplicate", "entailment")
-_SCORES = (
+SCORE_NAMES = (
     ("score",),
     ("similarity", "similarity_score", "rating", "relatedness", "relatedness_score", "stars"),
 )
@@ -163,7 +163,7 @@ class Columns:
 
     @property
     def usual_labels(self):
-        first = {score: _SCORES, several_labels: (("labels",),)}.get(self.form, ())
+        first = {score: SCORE_NAMES, several_labels: (("labels",),)}.get(self.form, ())
         return (*first, *(_PAIR_LABELS if len(self.roles) > 1 else ()), *_LABELS)
 
     @property
@@ -175,7 +175,7 @@ class Columns:
     @property
     def header_names(self):
         """The names, in lower case, by which the first line of a table is its header."""
-        usual = {*chain(*_PAIRS, *_TEXTS, *self.usual_labels)}
+        usual = {*chain(*PAIRS_OF_NAMES, *TEXT_NAMES, *self.usual_labels)}
         others = self.given_names.union(map(str, chain(*self.remembered.values())))
         return usual | {name.casefold() for name in others if not name.isdigit()}
 
@@ -254,10 +254,12 @@ class Columns:
         """The columns with usual names of all texts of an example; () without."""
         names = self.table.names if self.table.has_names else ()
         if len(self.roles) == 1:
-            matches = usual_columns(names, _TEXTS)
+            matches = usual_columns(names, TEXT_NAMES)
         else:
             lower = {name.strip().casefold() for name in names}
-            matches = usual_columns(names, [[*chain(*(p for p in _PAIRS if {*p} <= lower))]])
+            matches = usual_columns(
+                names, [[*chain(*(p for p in PAIRS_OF_NAMES if {*p} <= lower))]]
+            )
         if len(matches) > len(self.roles):
             raise self._question(
                 "several columns have a usual name for the {}", self.roles, matches

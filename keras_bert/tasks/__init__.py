@@ -69,6 +69,9 @@ TASKS = {
     "relation-classifier": _task_type(
         "span_classification.relation_classifier:RelationClassifier", "RelationClassifierSettings"
     ),
+    "text-embedding": _task_type(
+        "text_embedding.text_embedder:TextEmbedder", "TextEmbeddingSettings"
+    ),
     "coreference": _task_type(
         "coreference.coreference_resolver:CoreferenceResolver", "CoreferenceSettings"
     ),
@@ -92,6 +95,8 @@ _ALIASES = {
     "span": "span-classifier",
     "spans": "span-classifier",
     "coref": "coreference",
+    "embedding": "text-embedding",
+    "sentence-similarity": "text-embedding",
     "relation": "relation-classifier",
     "relations": "relation-classifier",
 }

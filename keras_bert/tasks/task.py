@@ -281,6 +281,11 @@ class Task(StoredModel):
         return self.reader.layers == LAST and not self.reader.reads_vectors
 
     @property
+    def heads_in_files(self):
+        """The names of HEADS whose weights a model folder has in files of their own."""
+        return ()
+
+    @property
     def architecture(self):
         """The `transformers` class named in the folder.
 
@@ -360,6 +365,9 @@ class Task(StoredModel):
             "input_names": self.encoder.input_names,
             "max_length": max_length or self.settings.max_length,
         }
+
+    def evaluate_on(self, examples):
+        """Called with the dev examples of a run before it; METRIC may depend on them."""
 
     def context_size(self, *, max_length=None):
         """How many examples on either side may share a sequence with an example."""

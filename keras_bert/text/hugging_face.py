@@ -373,6 +373,9 @@ class TokenizerFolder:
         if self._model.get("type") != "WordPiece" or self._has_bert_class():
             return
         steps = [part.get("type") for part in (*normalizers, self._splitter)]
+        # sentence-transformers puts a step before one that lower-cases, too.
+        if steps[:2] == ["Lowercase", "BertNormalizer"] and normalizers[1].get("lowercase"):
+            del steps[0]
         if steps != ["BertNormalizer", "BertPreTokenizer"]:
             raise InputError(
                 f"{self._file} splits words by {', '.join(map(str, steps))}. This library splits "

@@ -136,6 +136,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
     if settings.ensemble:
         check_can_average(task.default_losses())
         task.check_export()
+    task.evaluate_on(dev)
     train, dev = (task.features(split, labelled=True) for split in (train, dev))
     _report_on_tokens(task, train, dev, report)
     inputs = {
@@ -389,22 +390,28 @@ class Evaluation:
         self._step = devices.on_replicas(self._evaluate, parts.element_spec)
 
     def __call__(self):
-        """Returns (metrics by name, outputs by name as of `collected_outputs`)."""
+        """Returns (metrics by name, outputs by name as of `collected_outputs`).
+
+        Examples without labels, which the loss is not for, have no metrics.
+        """
         self.model.reset_metrics()
         self._loss.reset_state()
         totals, count = self._examples.weight_totals, len(self._examples)
         with means_over(self.model, totals, examples=count):
             outputs = collected_outputs(self.model, count, self._evaluated_batches())
         metrics = {**self.model.get_metrics_result(), "loss": self._loss.result()}
+        metrics = metrics if self._examples.has_labels else {}
         return {name: float(value) for name, value in metrics.items()}, outputs
 
     def _evaluated_batches(self):
         for numbers, batch in zip(self._plan, self._batches, strict=True):
             yield from zip(numbers, self._step(batch), strict=True)
 
-    def _evaluate(self, inputs, labels, weights=None):
+    def _evaluate(self, inputs, labels=None, weights=None):
         """One batch: (B, …) by name -> the outputs; updates the metrics."""
         outputs = self.model(inputs, training=False)
+        if labels is None:
+            return {name: tf.cast(output, tf.float32) for name, output in outputs.items()}
         loss = self.model.compute_loss(inputs, labels, outputs, weights, training=False)
         loss = loss * replica_count()  # each replica has its part of the mean
         self._loss.update_state(loss, sample_weight=tf.shape(tf.nest.flatten(inputs)[0])[0])

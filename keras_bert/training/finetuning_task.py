@@ -126,7 +126,7 @@ class StartingPoint:
             return None, None
         source = PretrainedCheckpoint(self._folder)
         is_ours = "task" in source.stored
-        if not source.holds_task:
+        if not source.holds(task_class.TASK_TYPE):
             return None, None
         try:
             of_folder = source.task_class()

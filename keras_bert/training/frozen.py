@@ -119,6 +119,13 @@ class FrozenExamples(SequenceBatches):
     def weight_totals(self):
         return self._examples.weight_totals
 
+    @property
+    def has_labels(self):
+        return self._examples.has_labels
+
+    def epoch_batches(self, *, count, seed, epoch):
+        return self._examples.epoch_batches(count=count, seed=seed, epoch=epoch)
+
     def batch(self, numbers):
         axes = self._shapes.shape[1]
         batch, shape = {}, tf.constant([1])
@@ -128,7 +135,8 @@ class FrozenExamples(SequenceBatches):
             shape = tf.shape(inputs["input_ids"])[1:]  # (S,) or (n, S)
             if not self._of_tokens:
                 shape = tf.concat([shape[:-1], [1]], axis=0)
-        return {**batch, **self._states(numbers, shape)}, *self._examples.targets(numbers)
+        targets = self._examples.targets(numbers) if self.has_labels else ()
+        return {**batch, **self._states(numbers, shape)}, *targets
 
     def _states(self, numbers, shape):
         """The features by name, padded to a shape."""

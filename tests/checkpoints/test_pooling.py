@@ -37,7 +37,9 @@ def modes(*names):
         (modes("lasttoken"), "last"),
         (modes("cls_token", "mean_tokens"), "both"),
         (modes("lasttoken", "max_tokens", "mean_tokens"), "last+max+mean"),
-        ({"pooling_mode_max_tokens": False}, "mean"),  # true where it is missing
+        ({"pooling_mode_max_tokens": False}, "mean"),  # as where all are false
+        (modes(), "mean"),
+        ({"pooling_mode_cls_token": True}, "cls"),  # those that are missing are false
         ({"pooling_mode": "lasttoken"}, "last"),
         ({"pooling_mode": ["cls", "mean"]}, "both"),
     ],
@@ -56,7 +58,6 @@ def test_the_modes_of_the_file_are_the_default_pooling(folder, config, pooling):
         (modes("weightedmean_tokens"), "weightedmean"),
         (modes("mean_sqrt_len_tokens", "mean_tokens"), "mean with mean_sqrt_len"),
         ({"pooling_mode": "attention"}, "attention"),
-        (modes(), "of nothing"),
     ],
 )
 def test_another_mode_is_said_and_ignored(folder, config, named):

@@ -74,7 +74,7 @@ CASES = [
         "finetune --task nope",
         "Invalid --task 'nope'. Choose from: classifier, pair-classifier, regression, "
         "multiple-choice, tagger, semantic-roles, question-answering, span-classifier, "
-        "relation-classifier, coreference.",
+        "relation-classifier, text-embedding, coreference.",
     ),
 ]
 

@@ -36,6 +36,7 @@ from tests.small_model import make_encoder, make_tokenizer
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 NAME = "google-bert/bert-base-uncased"
+EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 
 # What is not run here, and why.
 NOT_RUN = {
@@ -192,6 +193,7 @@ def place(tmp_path_factory):
     kb.CausalLM(kb.GptEncoder(config), tokenizer).save(folder / "runs/gpt")
     make_data_folder(folder / "data", rows=64, eval_examples=8, objective="mlm")
     shutil.copy(folder / "data/vocab.txt", folder / "words.txt")
+    kb.TextEmbedder(encoder, tokenizer, dense="384").save(folder / "EMBEDDER")
     # Pages on layers speak of four of them.
     deeper = make_encoder(tokenizer, num_hidden_layers=4, hidden_size=8)
     save_folder(deeper, tokenizer, folder / "folder")
@@ -204,6 +206,7 @@ FILES = {
     "dev.csv": "text,label\nwin,spam\nsee you,ham\n",
     "tickets.csv": "text,label\n" + "win,spam\nsee you,ham\n" * 455,
     "pairs.tsv": "text_a\ttext_b\tlabel\nwin\tlose\tno\nsee\tlook\tyes\n",
+    "pairs.csv": "anchor,positive\n" + "".join(f"win {n},see {n}\n" for n in range(64)),
     "texts.txt": "win a bank\n",
     "train.jsonl": json.dumps({"words": ["in", "Rome"], "spans": [[1, 2, "LOC"]]}) + "\n",
     "train.json": json.dumps(
@@ -256,6 +259,7 @@ def test_the_python_blocks_of_a_page_run_one_after_another(page, place, hub, mon
     if page.name == "pictures.md" and importlib.util.find_spec("matplotlib") is None:
         pytest.skip("NOT TESTED: matplotlib is not installed")
     hub.add(NAME, place / "FOLDER")
+    hub.add(EMBEDDER, place / "EMBEDDER")
     for name in ("my-model", "pairs"):  # of the page before
         shutil.rmtree(place / name, ignore_errors=True)
     write_files(place, page)

@@ -46,6 +46,7 @@ LINES = {
         tail=[2, 3] if n % 3 else [len(text.split()) - 1, len(text.split())],
         label="ab"[n % 2],
     ),
+    "text-embedding": lambda n, text: f"{text}\t{' '.join(text.split()[::-1])}\n",
     "coreference": lambda n, text: _json(
         words=text.split(), clusters=[[[0, 1], [2, 3 + n % 2]], [[1, 2], [3, 4]]]
     ),
@@ -54,6 +55,7 @@ HEADERS = {
     "classifier": "text\tlabel\n",
     "pair-classifier": "text_a\ttext_b\tlabel\n",
     "regression": "text_a\ttext_b\tscore\n",
+    "text-embedding": "anchor\tpositive\n",
 }
 
 
@@ -73,6 +75,8 @@ def request_of(kind, file, answers):
     elif kind == "question-answering":
         questions = [json.loads(line) for line in file.read_text().splitlines()]
         columns = {name: [q[name] for q in questions] for name in ("question", "context")}
+    elif kind == "text-embedding":
+        columns = {"text": [answer.get("anchor", answer.get("text")) for answer in answers]}
     else:
         names = ("text", "text_a", "text_b", "context", "choices")
         columns = {name: [a[name] for a in answers] for name in names if name in answers[0]}

@@ -39,6 +39,7 @@ ROWS = [
     ("question-answering", "gpt2", {"layer_decay": 0.5}),
     ("span-classifier", "openai-gpt", {"freeze_encoder": True}),
     ("relation-classifier", "gpt2", {}),
+    ("text-embedding", "gpt2", {"lm_loss_weight": 0.5}),
     ("coreference", "openai-gpt", {"freeze_encoder": True}),
 ]
 WORDS = [f"w{i}" for i in range(8)]

@@ -67,6 +67,7 @@ OTHER = {
         None,
     ),
     "coreference": ({"max_span_length": 2, "max_antecedents": 2}, None),
+    "text-embedding": ({"dense": "6:tanh", "normalize": True, "symmetric": True}, None),
 }
 OTHER_LINES = {
     "classifier": lambda n, text: f"{text}\t{('a', 'b', 'a|b', 'c')[n % 4]}\n",
@@ -112,6 +113,8 @@ def impossible(one, other):
     kind, pooling = pair.get("kind"), pair.get("pooling")
     if kind and pooling:
         return (pooling == "none") == (kind in POOLED)
+    if kind and "frozen" in pair:  # without a layer of its own there is nothing to train
+        return kind == "text-embedding" and pair["frozen"] == "frozen"
     if kind and "crf" in pair:
         return kind not in ("tagger", "semantic-roles") and pair["crf"] == "crf"
     if kind and "settings" in pair:

@@ -32,6 +32,13 @@ def check_score(outputs, answer):
     near(outputs["score"], answer["score"])
 
 
+def check_vector(outputs, answer):
+    """Of pairs `predict` gives the similarity alone."""
+    if "embedding" in answer:
+        near(outputs["embedding"], answer["embedding"])
+    assert np.isfinite(outputs["embedding"]).all()
+
+
 def check_choice(outputs, answer):
     count = len(answer["choices"])
     near(outputs["probabilities"][:count], answer["probabilities"])
@@ -92,6 +99,7 @@ CHECKS = {
     "multi-label": check_several,
     "regression": check_score,
     "multiple-choice": check_choice,
+    "text-embedding": check_vector,
     **dict.fromkeys(("tagger", "tagger-crf", "semantic-roles"), check_words),
     "question-answering": check_answer,
     "span-classifier": check_spans,

@@ -12,6 +12,7 @@ from keras_bert import (
     SemanticRoleTagger,
     SpanClassifier,
     Tagger,
+    TextEmbedder,
 )
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
@@ -77,6 +78,9 @@ MAKERS = {
             encoder(), TOKENIZER, max_length=24, max_span_length=3, max_antecedents=8
         ),
         size=0.3,
+    ),
+    "text-embedding": lambda: shaken(
+        TextEmbedder(encoder(), TOKENIZER, pooling="cls+mean", dense="9:tanh", normalize=True)
     ),
     "fill-mask": lambda: FillMask(encoder(), TOKENIZER),
     "encoder": encoder,

@@ -78,6 +78,7 @@ IN_SIZE = {
     "regression": ["score"],
     "encoder": ["embeddings", "sentence", "cls"],
     "fill-mask": ["probabilities"],
+    "text-embedding": ["embedding"],
     "question-answering": ["null_score"],
 }
 # They have no `ids`, which do not tell where words end.
@@ -85,7 +86,7 @@ WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier", "core
 # The kinds that `make test` exports; the others are slow, and answer as `predict` does in
 # tests/encoders/test_products.py.
 SLOW = ("multi-label", "pair-classifier", "regression", "tagger", "semantic-roles")
-SLOW += ("span-classifier", "relation-classifier", "coreference")
+SLOW += ("span-classifier", "relation-classifier", "coreference", "text-embedding")
 KINDS = {
     name: pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in MAKERS
 }
@@ -101,7 +102,8 @@ def choices(number):
 
 INPUTS = {
     **dict.fromkeys(
-        ("classifier", "multi-label", "tagger", "tagger-crf", "encoder"), {"text": TEXTS}
+        ("classifier", "multi-label", "tagger", "tagger-crf", "encoder", "text-embedding"),
+        {"text": TEXTS},
     ),
     **dict.fromkeys(("span-classifier", "coreference"), {"text": WHOLE}),
     **dict.fromkeys(("pair-classifier", "regression"), {"text_a": TEXTS, "text_b": OTHERS}),

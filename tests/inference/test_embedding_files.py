@@ -10,11 +10,12 @@ import pytest
 from pyarrow import parquet
 
 import keras_bert as kb
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.cli.main import main
 from keras_bert.inference import embed_to_file as module
-from keras_bert.inference.embed import TextEmbedding
+from keras_bert.inference.embed import Embedder, TextEmbedding
 from keras_bert.inference.embed_to_file import ParquetFile, embed_to_file
+from keras_bert.inference.vector_settings import EmbedderSettings
 from tests.kill_points import kill_at_every_call
 from tests.messages import raises_input_error
 from tests.seeds import make_rng
@@ -86,6 +87,7 @@ def embedded(monkeypatch):
     class Embedded:
         width, max_length = WIDTH, 8
         tokens = unknown = 0
+        text_embedder = None
 
         def __call__(self, texts):
             return iter(EXPECTED)
@@ -142,7 +144,7 @@ def test_a_broken_run_leaves_nothing(model_folder, tmp_path):
     output.parent.mkdir()
     with pytest.raises(InputError, match="line 2: byte 5 is not UTF-8"):
         embed_to_file(model=model_folder, data=data, output=output)
-    with pytest.raises(InputError, match=r"vectors\.csv should end in \.parquet\."):
+    with pytest.raises(InputError, match=r"vectors\.csv should end in \.parquet, or in \.npy\."):
         embed_to_file(model=model_folder, data=data, output=output.with_suffix(".csv"))
     with raises_input_error(
         "NumPy archives (.npz) were removed: give `output` a name that ends in .parquet."
@@ -235,3 +237,60 @@ def test_the_command_writes_what_the_call_writes(model_folder, tmp_path, capsys)
     data.write_text("text\n" + "the bank\n" * 3 + "x" * 300 + "\n", encoding="utf-8")
     assert main([*arguments, "--force"]) == 0
     assert "% of the tokens are [UNK]" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def text_embedder(encoder, tokenizer):
+    return kb.TextEmbedder(encoder, tokenizer, dense="6:tanh", normalize=True, size=4)
+
+
+@pytest.mark.usefixtures("eager")
+def test_of_a_text_embedder_each_text_has_its_vector(text_embedder, tmp_path):
+    texts = ["a bank", "b", ""]
+    expected = text_embedder.encode(texts)
+    text_embedder.save(tmp_path / "model")
+    for model in (text_embedder, tmp_path / "model"):
+        with_words = list(kb.embed(model=model, text=texts))
+        np.testing.assert_array_equal([one.embedding for one in with_words], expected)
+        assert with_words[0].tokens == ["a", "bank"]
+    words = tmp_path / "words.parquet"
+    assert embed_to_file(model=tmp_path / "model", data=texts, output=words)["texts"] == 3
+    table = parquet.read_table(words)
+    assert {"vectors", "mean", "embedding"} <= {*table.column_names}
+    np.testing.assert_array_equal(np.array(table["embedding"].to_pylist(), np.float32), expected)
+    alone = {"model": str(tmp_path / "model"), "data": str(tmp_path / "a.txt"), "tokens": "none"}
+    (tmp_path / "a.txt").write_text("a bank\nb\n")
+    alone["output"] = tmp_path / "alone.parquet"
+    counts = embed_to_file(**alone)
+    assert counts == {"texts": 2, "tokens": 0, "width": 4} == embed_to_file(**alone)
+    table = parquet.read_table(alone["output"])
+    assert table.column_names == ["line", "text", "embedding"]
+    np.testing.assert_allclose(table["embedding"].to_pylist(), expected[:2], atol=1e-6)
+    array = tmp_path / "vectors.npy"
+    embed_to_file(model=text_embedder, data=texts, output=array)
+    np.testing.assert_array_equal(np.load(array), expected)
+    with pytest.raises(InputError, match="a file that this command did not write"):
+        embed_to_file(model=text_embedder, data=texts, output=array, force=True)
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_array_is_for_a_text_embedder_and_a_folder_that_is_not_supported_has_its_words(
+    text_embedder, encoder, tokenizer, tmp_path
+):
+    with pytest.raises(InputError, match="is for the vectors of a text embedder"):
+        embed_to_file(model=(encoder, tokenizer), data=["a"], output=tmp_path / "a.npy")
+    text_embedder.save(tmp_path / "model")
+    modules = tmp_path / "model" / "modules.json"
+    modules.write_text(modules.read_text().replace("models.Dense", "models.CNN"))
+    with pytest.warns(InputWarning, match="The texts have no vectors as the folder describes them"):
+        (one,) = kb.embed(model=tmp_path / "model", text="a bank")
+    assert one.embedding is None and one.tokens == ["a", "bank"]
+
+
+def test_a_model_in_memory_is_traced_once(encoder, tokenizer):
+    def functions(layers):
+        settings = EmbedderSettings(layers=layers)
+        one = Embedder(encoder, tokenizer, settings)
+        return one._vectors_of, one._inputs_of
+
+    assert functions("last") == functions("last") != functions("first")

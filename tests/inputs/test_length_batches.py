@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_bert.inputs.batches import shuffled_batches, sorted_batches
-from tests.seeds import make_rng
+from keras_bert.inputs.batches import distinct_batches, shuffled_batches, sorted_batches
+from tests.seeds import make_rng, shifted
 
 LENGTHS = make_rng(0).integers(3, 129, 5003)
 
@@ -42,3 +42,44 @@ def test_evaluation_goes_from_short_to_long(sequences):
     order = np.concatenate([*batches, np.empty(0, int)])
     assert sorted(order.tolist()) == list(range(sequences))
     assert (np.diff(LENGTHS[order]) >= 0).all()
+
+
+def batches_of(rows, *, count, epoch=0):
+    return distinct_batches(rows, count=count, seed=shifted(3), epoch=epoch)
+
+
+def test_in_distinct_batches_no_text_is_twice_and_every_example_once():
+    rng = make_rng(8)
+    for _ in range(20):
+        count = int(rng.integers(5, 9))
+        # Each text is in as many examples as there are batches, or in fewer.
+        texts = np.repeat(np.arange(60), rng.integers(1, count, 60))
+        rows = [{int(text), 1000 + number} for number, text in enumerate(rng.permutation(texts))]
+        batches = batches_of(rows, count=count)
+        assert len(batches) == count
+        placed = np.concatenate(batches)
+        assert len({*placed.tolist()}) == len(placed)
+        for batch in batches:
+            held = [text for example in batch for text in rows[example]]
+            assert len({*held}) == len(held)
+        # What is left out could not be placed: the batches with room have one of its texts.
+        sizes = np.diff(np.arange(count + 1) * len(rows) // count)
+        for example in {*range(len(rows))} - {*placed.tolist()}:
+            for batch, size in zip(batches, sizes, strict=True):
+                held = {text for other in batch for text in rows[other]}
+                assert len(batch) == size or held & rows[example]
+
+
+def test_distinct_batches_without_texts_have_even_sizes_and_another_order_each_epoch():
+    rows = [()] * 23
+    first, second = (batches_of(rows, count=5, epoch=epoch) for epoch in (0, 1))
+    assert sorted(map(len, first)) == [4, 4, 5, 5, 5]
+    assert sorted(np.concatenate(first)) == [*range(23)]
+    assert np.concatenate(first).tolist() != np.concatenate(second).tolist()
+    again = batches_of(rows, count=5)
+    assert all(np.array_equal(*pair) for pair in zip(first, again, strict=True))
+
+
+def test_a_text_in_more_examples_than_batches_is_left_out_in_some():
+    batches = batches_of([{0}] * 7 + [{n} for n in range(1, 6)], count=3)
+    assert sum(0 in ({0} if example < 7 else {}) for b in batches for example in b) == 3

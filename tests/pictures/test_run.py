@@ -165,6 +165,12 @@ MEASURED = {
         labelled(None, None),
         (),
     ),
+    "text-embedding": (
+        {"settings": SimpleNamespace(similarity="cosine", sizes=[]), "size_of": lambda size: 2},
+        [SimpleNamespace(vectors=np.eye(2, dtype="float32"))] * 2,
+        [SimpleNamespace(form="pairs", texts=("a", "b"))] * 2,
+        (),
+    ),
     "relation-classifier": (
         {"labels": ("in", "none"), "settings": SimpleNamespace(null_label="none")},
         [{"label": "in", "score": 0.75}] * 2,

@@ -22,6 +22,7 @@ FILES = {
     "question-answering": json.dumps({"data": [{"paragraphs": [_PARAGRAPH]}]}),
     "span-classifier": '{"words": ["in", "rome"], "spans": [[1, 2, "LOC"]]}\n',
     "coreference": '{"words": ["ada", "saw", "her"], "clusters": [[[0, 1], [2, 3]]]}\n',
+    "text-embedding": "anchor\tpositive\na man sits\ta man\na dog\ta cat\n",
     "relation-classifier": (
         '{"words": ["ada", "in", "rome"], "head": [0, 1], "tail": [2, 3], "label": "in"}\n'
         '{"words": ["ada", "in", "rome"], "head": [2, 3], "tail": [0, 1], "label": "of"}\n'
@@ -57,6 +58,8 @@ REJECTED = [
     ("span-classifier", "relation-classifier", 'line 1: no "spans" among the keys'),
     ("coreference", "tagger", "^Could not read FILE as documents with coreference: line 1"),
     ("coreference", "span-classifier", 'line 1: no "clusters" among the keys'),
+    ("text-embedding", "tagger", "has plain texts, which have no metric"),
+    ("text-embedding", "multiple-choice", "the columns do not say what the texts are"),
     ("relation-classifier", "span-classifier", 'line 1: no "head" among the keys'),
 ]
 

@@ -77,6 +77,11 @@ TASKS = {
         ),
         "f1 accuracy",
     ),
+    "text-embedding": (
+        {},
+        lines("anchor", "positive", columns=(TEXTS, [f"{text} c" for text in TEXTS])),
+        "ndcg@10 mrr@10 map@100",
+    ),
     "coreference": (
         {},
         [{"words": ["c", *w], "clusters": [[[0, 1], [len(w), len(w) + 1]]]} for w in WORDS],

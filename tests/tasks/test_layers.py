@@ -247,4 +247,6 @@ def test_so_does_every_other_combination(layers, kind, frozen, start, files, tmp
 @pytest.mark.parametrize("kind", sorted({*finetuned_task_types()} - {"classifier", "tagger"}))
 def test_every_kind_of_task_reads_four_layers(kind, frozen, start, files, tmp_path):
     assert task_class(kind).TASK_TYPE == kind
+    if kind == "text-embedding" and frozen:
+        pytest.skip("without a layer of its own there is nothing to train")
     check_run(kind, "concat-last-4", frozen, start, files[kind], tmp_path)

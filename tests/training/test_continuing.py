@@ -44,6 +44,7 @@ OPTIONS = {
         False,
     ),
     "coreference": ({"max_span_length": 3, "max_antecedents": 2, "max_length": 20}, True),
+    "text-embedding": ({"pooling": "cls+max", "dense": "6:tanh", "max_length": 20}, True),
     "relation-classifier": ({"span_representation": "attention", "null_label": "of"}, True),
 }
 

@@ -40,6 +40,7 @@ TABLES = {
         {"words": ["ada", "knows", "her"], "clusters": [[[0, 1], [2, 3]]]},
         {"words": ["ada"], "clusters": []},
     ],
+    "text-embedding": [{"query": text, "answer": TEXT} for text in ("who?", "where?")],
     "relation-classifier": [{**PAIR, "label": "in"}, {**PAIR, "label": "of"}],
 }
 

@@ -1,0 +1,88 @@
+"""The vectors of texts, by a `TextEmbedder`: one function of strings, traced once."""
+
+import warnings
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.formatting import counted
+from keras_bert.base.progress import ProgressBar
+from keras_bert.inference.predict import check_finite
+from keras_bert.readers.sources import plain
+from keras_bert.tasks.text_embedding.features import inputs_of_texts, prompt_tokens
+
+# The attribute of a task with its traced function.
+_COMPUTATION = "_keras_bert_text_vectors"
+
+
+def encode(task, texts, *, prompt, size, batch_size, progress):
+    """The vectors of texts: see `TextEmbedder.encode`; `prompt` is the text of the prompt."""
+    if task.tokenizer is None:
+        raise InputError("The model has no tokenizer, so it cannot read text.")
+    size, is_one = task.size_of(size), isinstance(texts, str | bytes)
+    texts = [_as_bytes(prompt, text) for text in ([texts] if is_one else texts)]
+    compute, skipped = _computation(task), prompt_tokens(task, [prompt])[0]
+    vectors, cut = np.empty((len(texts), size), np.float32), 0
+    # From the shortest to the longest: a batch has texts of similar lengths.
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    with ProgressBar("Encoding", unit="texts", total=len(texts), enabled=progress) as bar:
+        for start in range(0, len(texts), batch_size):
+            numbers = order[start : start + batch_size]
+            some = tf.constant([texts[number] for number in numbers])
+            outputs, too_long = compute(some, skipped)
+            of_batch = np.asarray(outputs)
+            check_finite({"embedding": of_batch})
+            vectors[numbers] = of_batch[:, :size]
+            cut += int(too_long)
+            bar.update(start + len(numbers))
+    if cut:
+        warnings.warn(
+            f"{cut:,} of the {counted(len(texts), 'text')} are longer than "
+            f"{task.settings.max_length} tokens, and were cut.",
+            InputWarning,
+            stacklevel=3,
+        )
+    return vectors[0] if is_one else vectors
+
+
+def _as_bytes(prompt, text):
+    """A text behind a prompt, as UTF-8; InputError for anything else than a text."""
+    text = text if isinstance(text, str) else plain(text)
+    if not isinstance(text, str):
+        raise InputError.naming("{texts} must be strings. Received: {!r}.", text)
+    return f"{prompt}{text}".encode("utf-8", "replace")
+
+
+def _computation(task):
+    """The function of strings (B,) and the tokens of the prompt -> vectors (B, D), texts cut.
+
+    The task keeps it. Another one is traced when the weights, or how texts are read, are others.
+    """
+    settings = task.settings
+    key = (*map(id, task.variables), settings.max_length, settings.lowercase)
+    made = vars(task).get(_COMPUTATION)
+    if made is not None and made[0] == key:
+        return made[1]
+
+    def compute(texts, skipped):
+        inputs, cut = inputs_of_texts(task, texts, skipped=skipped, max_length=settings.max_length)
+        return task(inputs, training=False)["embedding"][:, 0], cut
+
+    if keras.backend.backend() == "tensorflow":
+        # Without AutoGraph, which writes Python files into the temporary folder.
+        strings, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int32)
+        traced = tf.function(compute, input_signature=[strings, number], autograph=False)
+    else:  # which compiles batches of each shape itself
+
+        def traced(texts, skipped):
+            inputs, cut = inputs_of_texts(
+                task, texts, skipped=skipped, max_length=settings.max_length
+            )
+            inputs = {name: np.asarray(x) for name, x in inputs.items()}
+            return task.predict_on_batch(inputs)["embedding"][:, 0], cut
+
+    # Not as Keras sets attributes, which it would track.
+    object.__setattr__(task, _COMPUTATION, (key, traced))
+    return traced

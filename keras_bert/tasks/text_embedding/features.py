@@ -1,0 +1,173 @@
+"""Sequences of texts that belong together, and batches in which no text is twice."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.inputs.batches import distinct_batches
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
+from keras_bert.readers.text_groups import FORM_NAMES
+from keras_bert.tasks.multiple_choice.features import of_examples
+from keras_bert.tasks.text_embedding import PAIRS, TEXTS
+
+
+class GroupSequences(TokenizedExamples):
+    """Examples of one text or several, ragged ids (N, None, None).
+
+    A batch of B examples has inputs of (B, n, S), n the most texts of an example. `lengths` are
+    those of an example's longest text, and `encoder_sequences` its number of texts.
+
+    Args:
+        examples: a list of examples.
+        ids: the ids.
+        texts: for each example the numbers of its texts, by which batches have no text twice; ()
+            where they may.
+        needed: what the task trains on, for the error where the examples are something else.
+        options: see `TokenizedExamples`.
+    """
+
+    shapes_follow_from_length = False
+
+    def __init__(self, examples, ids, *, texts, needed, **options):
+        self.texts, self._needed = texts, needed
+        super().__init__(examples, [ids], **options)
+
+    def sequence_tokens(self):
+        """int (N,): the tokens of each example's longest text."""
+        return tf.reduce_max(self.segments[0].row_lengths(axis=2), axis=1).numpy()
+
+    @property
+    def encoder_sequences(self):
+        return self.segments[0].row_lengths().numpy()
+
+    def inputs(self, ids, *columns):
+        """The encoder's inputs by name, each (B, n, S); also in a graph."""
+        sequences = frame(
+            [ids.values],
+            tokenizer=self._tokenizer,
+            names=self._input_names,
+            max_length=self._max_length,
+            multiple_of=self._pad_to,
+        )
+        inputs = of_examples(sequences, ids.row_lengths())
+        for name, column in zip(self.columns, columns, strict=True):
+            inputs[name] = tf.ensure_shape(column.to_tensor(), [None, None])
+        return inputs
+
+    def epoch_batches(self, *, count, seed, epoch):
+        if not self.labels:
+            raise InputError(
+                f"{self.examples[0].source.name} has "
+                f"{FORM_NAMES.get(self.examples[0].form, 'texts to find')}, and the model trains "
+                f"on {self._needed}."
+            )
+        batches = distinct_batches(self.texts, count=count, seed=seed, epoch=epoch)
+        if any(self.texts) and min(map(len, batches)) < 2:
+            raise InputError(
+                f"{self.examples[0].source.name}: too many rows share a text, so that a batch "
+                "would have a single row, with no other to tell it from. Remove repeated rows, or "
+                "use a smaller `batch_size` (--batch-size)."
+            )
+        return batches
+
+    def training_batches(self, *, steps, seed, epochs=1, first_step=0):
+        self.epoch_batches(count=steps, seed=seed, epoch=first_step // steps)  # raises now
+        return super().training_batches(
+            steps=steps, seed=seed, epochs=epochs, first_step=first_step
+        )
+
+
+def group_sequences(task, examples, *, max_length, labelled):
+    """The `GroupSequences` of a `TextEmbedder`, with the prompts in front of the texts.
+
+    Labelled examples of another form than the task trains on have no labels: they are for metrics.
+    """
+    repeats = 2 if labelled and examples[0].form == TEXTS else 1  # with two dropout masks
+    texts = [[*example.texts] * repeats for example in examples]
+    prompts = [task.prompts_of(example) * repeats for example in examples]
+    counts = [len(of_example) for of_example in texts]
+    flat = [text for of_example in texts for text in of_example]
+    of_flat = [prompt for of_example in prompts for prompt in of_example]
+    ids = tf.RaggedTensor.from_row_lengths(ids_of(task, flat, of_flat, max_length), counts)
+    columns = {}
+    if task.HEAD_INPUTS:
+        skipped = prompt_tokens(task, of_flat)
+        columns["prompt_tokens"] = tf.RaggedTensor.from_row_lengths(skipped, counts)
+    is_trained_on = labelled and examples[0].form == task.form
+    labels = {"embedding": _labels(examples, counts)} if is_trained_on else {}
+    return GroupSequences(
+        examples,
+        ids,
+        texts=_numbers(texts) if examples[0].form in (PAIRS, TEXTS) else [()] * len(examples),
+        needed=FORM_NAMES[task.form],
+        labels=labels,
+        columns=columns,
+        **task.framing(max_length),
+    )
+
+
+def inputs_of_texts(task, texts, *, skipped, max_length):
+    """-> (the inputs of a task by name for single texts (B,), each (B, 1, S), how many are cut).
+
+    Also in a graph. Texts have their prompts already.
+
+    Args:
+        task: the `TextEmbedder`.
+        texts: strings (B,).
+        skipped: int32 (), the tokens of the prompt (see `prompt_tokens`).
+        max_length: tokens per sequence; longer texts are cut.
+    """
+    ids = task.tokenizer.tokenize(lowercased(task, texts))
+    room = task.tokenizer.template.room(max_length)
+    inputs = frame(
+        [ids],
+        tokenizer=task.tokenizer,
+        names=task.encoder.input_names,
+        max_length=max_length,
+        multiple_of=PAD_TO,
+    )
+    inputs = {name: x[:, None] for name, x in inputs.items()}
+    if task.HEAD_INPUTS:
+        inputs["prompt_tokens"] = tf.fill([tf.shape(texts)[0], 1], skipped)
+    return inputs, tf.reduce_sum(tf.cast(ids.row_lengths() > room, tf.int32))
+
+
+def ids_of(task, texts, prompts, max_length):
+    """The ids of texts, each behind its prompt: ragged int32 (N, None), at most `max_length`."""
+    texts = [f"{prompt}{text}" for prompt, text in zip(prompts, texts, strict=True)]
+    return tokenized(lowercased(task, texts), task.tokenizer, max_length)
+
+
+def lowercased(task, texts):
+    """Texts as the task tokenizes them: strings, or in a graph a tensor of them."""
+    if not task.settings.lowercase:
+        return texts
+    if not tf.is_tensor(texts):
+        texts = tf.constant([text.encode("utf-8", "replace") for text in texts], tf.string)
+    return tf.strings.lower(texts, encoding="utf-8")
+
+
+def prompt_tokens(task, prompts):
+    """How many tokens at the beginning of a sequence each prompt (N,) has, int32 (N,).
+
+    With the special ones there, as sentence-transformers counts them: those of the prompt alone
+    without the last special one; 0 without a prompt. Also in a graph.
+    """
+    prompts = tf.convert_to_tensor(prompts, tf.string)
+    counts = tf.cast(task.tokenizer.tokenize(lowercased(task, prompts)).row_lengths(), tf.int32)
+    before = task.tokenizer.template.before(0, texts=1)
+    return tf.where(tf.strings.length(prompts) > 0, counts + before, 0)
+
+
+def _numbers(texts):
+    """The numbers of each example's different texts, from 0 in their order."""
+    numbers = {}
+    return [{numbers.setdefault(text, len(numbers)) for text in group} for group in texts]
+
+
+def _labels(examples, counts):
+    """float32 (N, 1), the labels, or (N, n), 1 for each text that an example has."""
+    if examples[0].label is not None:
+        return np.array([[example.label] for example in examples], np.float32)
+    return (np.arange(max(counts)) < np.array(counts)[:, None]).astype(np.float32)
