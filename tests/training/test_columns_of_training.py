@@ -95,7 +95,7 @@ def test_answers_keep_the_index_of_the_rows_that_have_a_text(given, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
         list(kb.predict(model=run, data=TRAIN))
-    with raises_input_error('row 2: a row without a text. Set `missing="skip"`'):
+    with raises_input_error('row r1: a row without a text. Set `missing="skip"`'):
         list(kb.predict(model=run, data=frame, missing="error"))
     assert kb.evaluate(model=run, data=frame.dropna())["examples"] == 6
 
