@@ -5,7 +5,6 @@ It is Hugging Face's: what is written here opens in `transformers`, and its BERT
 
 import hashlib
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import hash_of_file, new_folder, read_json
-from keras_bert.base.ownership import check_output_folder, held_names
+from keras_bert.base.ownership import check_output_folder, files_below, held_names
 from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints import adapters, hub, sentence_transformers, tensor_files
 from keras_bert.checkpoints.config_json import CONFIG, MARK, labels_to_config
@@ -33,7 +32,6 @@ CARD = "README.md"
 # All files of a model folder.
 FILES = {CONFIG, tensor_files.FILE, adapters.CONFIG, adapters.FILE, CARD, *TOKENIZER_FILES}
 FILES |= sentence_transformers.FILES
-_OF_A_STEP = re.compile("[0-9]+_(Pooling|Dense|Normalize)")  # the folders of a `TextEmbedder`
 
 
 def save_folder(model, tokenizer, folder, *, overwrite=False):
@@ -134,8 +132,14 @@ def _ends_of_texts(tokenizer):
 
 def _is_own(folder):
     """Whether a folder contains a model that this library wrote, and nothing else."""
-    names = {name for name in held_names(folder) if not _OF_A_STEP.fullmatch(name)}
-    return names <= FILES and CONFIG in names and MARK in read_json(folder / CONFIG)
+    held = files_below(folder, held_names(folder))
+    paths = {path.relative_to(folder).as_posix() for path in held}
+    return all(map(is_of_model, paths)) and CONFIG in paths and MARK in read_json(folder / CONFIG)
+
+
+def is_of_model(path):
+    """Whether model folders have a file of this path, relative to the folder and with "/"."""
+    return path in FILES or sentence_transformers.IN_STEPS.fullmatch(path) is not None
 
 
 def to_hugging_face(model):

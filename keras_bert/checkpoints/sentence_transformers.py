@@ -5,6 +5,7 @@ norm. Two more files have the maximum length and the prompts. Versions 2 to 6 ar
 written has the names of 2 to 5, which 6 reads.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,8 @@ _TOKENIZER_CONFIG = "tokenizer_config.json"
 PATTERNS = (MODULES, ABOUT, *_LENGTHS, "[0-9]_*/*.json", "[0-9]_*/*.safetensors", "[0-9]_*/*.bin")
 # The names of other files than those of the encoder and its tokenizer, in the folder itself.
 FILES = {MODULES, ABOUT, LENGTH}
+# The paths of those in the folders of its steps.
+IN_STEPS = re.compile(r"[0-9]+_(?:Pooling|Dense)/(?:config\.json|model\.safetensors)")
 
 # Names of poolings here by theirs, in the order in which the older ones are concatenated.
 _POOLINGS = {

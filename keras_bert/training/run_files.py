@@ -36,6 +36,7 @@ _PROMISED = {
     "submission": "submission",
     "submission.zip": "submission",
 }
+_IN_MODEL = re.compile(r"(?:runs/[^/]+/)*(?:model|adapter)/(.+)")
 _EDITED = "README.md"  # the model card, which people edit
 _OF_TRAINING = {"steps": int, "parameters": int, "seconds": int | float}
 _OF_LABELLED = {**_OF_TRAINING, "kept": dict, "dev": dict}
@@ -55,13 +56,15 @@ def check_own_records(folder, names=RECORDS, *, command):
 
 def is_of_run(path):
     """Whether runs write a file of this path, relative to the output folder."""
-    return _own().fullmatch(path) is not None
+    from keras_bert.checkpoints.model_folder import is_of_model  # which loads Keras
+
+    other, in_model = _own().fullmatch(path), _IN_MODEL.fullmatch(path)
+    return other is not None or (in_model is not None and is_of_model(in_model[1]))
 
 
 @functools.cache
 def _own():
-    """The pattern of the files that runs write, relative to the output folder."""
-    from keras_bert.checkpoints.model_folder import FILES  # which loads Keras
+    """The pattern of the files that runs write beside models, relative to the output folder."""
     from keras_bert.readers.glue import GLUE
 
     def any_of(names):
@@ -73,7 +76,6 @@ def _own():
         r"(?:metrics|run)\.json|curves\.png|bad_batch\.npz|submission\.zip|"
         r"checkpoints/(?:step-\d{9}|best)\.safetensors|"
         r"logs/(?:.+/)?(?:events\.out\.tfevents\.[^/]+|plugins/.+)|"
-        rf"(?:model|adapter)/{any_of(FILES)}|"
         rf"pictures/{any_of(PICTURES)}|"
         r"ensemble/\d+/(?:[^/]+\.pb|[^/]+\.pbtxt|(?:variables|assets|assets\.extra)/.+)|"
         rf"submission/{any_of(submissions)})"

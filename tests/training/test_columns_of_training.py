@@ -85,17 +85,17 @@ def test_answers_keep_the_index_of_the_rows_that_have_a_text(given, tmp_path):
     answers = kb.predict(model=run, data=frame, as_dataframe=True, report=notes.append)
     assert answers.index.tolist() == ["r0", "r2", "r3", "r4", "r5", "r7"]
     assert answers["phrase"].tolist() == frame["phrase"][answers.index].tolist()
-    assert "Note: the given table, rows 2 and 7: 2 rows without a text, left out." in notes
+    assert "Note: the given table, rows r1 and r6: 2 rows without a text, left out." in notes
     of_series = kb.predict(model=run, data=frame["phrase"].dropna(), as_dataframe=True)
     assert of_series.index.tolist() == ["r0", "r2", "r3", "r4", "r5", "r6", "r7"]
-    with pytest.warns(InputWarning, match="rows 2 and 7: 2 rows without a text, left out"):
+    with pytest.warns(InputWarning, match="rows r1 and r6: 2 rows without a text, left out"):
         list(kb.predict(model=run, data=frame))
     with pytest.warns(InputWarning, match='text in "words" .the only column left'):
         list(kb.predict(model=run, data=frame[["phrase"]].rename(columns={"phrase": "words"})))
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
         list(kb.predict(model=run, data=TRAIN))
-    with raises_input_error('row 2: a row without a text. Set `missing="skip"`'):
+    with raises_input_error('row r1: a row without a text. Set `missing="skip"`'):
         list(kb.predict(model=run, data=frame, missing="error"))
     assert kb.evaluate(model=run, data=frame.dropna())["examples"] == 6
 

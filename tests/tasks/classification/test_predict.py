@@ -139,5 +139,12 @@ def test_texts_without_a_word_are_left_out_and_told(task, tmp_path):
     file = tmp_path / "data.tsv"
     file.write_text("text\tlabel\ngood film\tham\n \tspam\nbad film\tham\n")
     told = []
-    assert evaluate(model=task, data=file, report=told.append)["examples"] == 2
-    assert told[2:] == [f"Note: {file}, line 3: 1 row without a text, left out."]
+    metrics = evaluate(model=task, data=file, report=told.append)
+    assert metrics["examples"] == 2
+    assert told[2] == f"Note: {file}, line 3: 1 row without a text, left out."
+    # A label that is predicted and that no example has lowers the macro F1, which is told.
+    absent = [name for name, label in metrics["labels"].items() if not label["examples"]]
+    table = dict(zip(metrics["labels"], zip(*metrics["confusion"], strict=True), strict=True))
+    predicted = [f'"{name}"' for name in absent if sum(table[name])]
+    assert len(told) == 3 + bool(predicted)
+    assert all(name in told[3] and "F1 of 0 in macro_f1" in told[3] for name in predicted)
