@@ -236,8 +236,8 @@ class PretrainedCheckpoint:
             if set(of_name) == parts:
                 return name
         warnings.warn(
-            f"{path} asks for the pooling {' with '.join(modes)}, which is not "
-            "supported and was ignored. Classifiers, regressions and multiple choice take "
+            f"{path} asks for the pooling {' with '.join(modes)}, which only text embedders may "
+            "have. Classifiers, regressions and multiple choice ignore it and take "
             f"`pooling` (--pooling): {', '.join(POOLINGS)}.",
             InputWarning,
             stacklevel=4,

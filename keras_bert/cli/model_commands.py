@@ -286,6 +286,8 @@ def embed(settings, arguments):
         f"{output}: {counted(counts['texts'], 'text')}{tokens}, vectors of size {counts['width']}."
     )
     program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
+    if output.endswith(".npy"):
+        program = "import numpy; print(numpy.load({}).shape)"
     return one_liner(program, output)
 
 

@@ -53,6 +53,7 @@ class CompiledModel(LabelledModel):
             is_pretrained=self.encoder.is_pretrained,
             is_frozen=not any(layer.trainable_variables for layer in layers),
             has_lora=self.encoder.lora is not None,
+            rate_factor=self.RATE_FACTOR,
         )
 
     def compiled_losses(self) -> dict[str, Any]:

@@ -96,6 +96,7 @@ class Task(StoredModel):
         ANSWER: the key of a prediction that has what it says (see `answer_of`).
         FEATURES, SIGNATURES: "module:function" of what `features` and `signatures` call, which may
             import TensorFlow.
+        RATE_FACTOR: the factor of the default learning rate of an encoder's weights.
         DEFAULT_OPTIMIZER: the arguments of `keras_bert.training.optimizer.make_optimizer` in which
             the optimizer of `compile_defaults` differs from that of fine-tuning.
 
@@ -123,6 +124,7 @@ class Task(StoredModel):
     SHOWN = {"loss": "loss"}
     ANSWER = "label"
     FEATURES = SIGNATURES = None
+    RATE_FACTOR = 1.0
     DEFAULT_OPTIMIZER = {}
 
     dropout = None

@@ -61,7 +61,12 @@ def lora_learning_rate(learning_rate: float) -> float:
 
 
 def training_defaults(
-    *, hidden_size: int, is_pretrained: bool, is_frozen: bool = False, has_lora: bool = False
+    *,
+    hidden_size: int,
+    is_pretrained: bool,
+    is_frozen: bool = False,
+    has_lora: bool = False,
+    rate_factor: float = 1.0,
 ) -> TrainingDefaults:
     """The learning rate, and the least number of steps, of fine-tuning an encoder.
 
@@ -93,10 +98,11 @@ def training_defaults(
         is_pretrained: whether its weights are trained, and not random.
         is_frozen: whether the head alone is trained.
         has_lora: see `lora_learning_rate`.
+        rate_factor: the task's RATE_FACTOR, by which the rate of an encoder is multiplied.
     """
     row = next(row for largest, *row in _DEFAULTS if hidden_size <= largest)
     *rates, least_steps = row
-    learning_rate = rates[0 if is_pretrained else 1]
+    learning_rate = float(f"{rate_factor * rates[0 if is_pretrained else 1]:.1e}")
     if is_frozen:
         learning_rate = HEAD_LEARNING_RATE
     elif has_lora:

@@ -222,6 +222,7 @@ class TaskRecipe:
             is_pretrained=not self.start.is_random,
             is_frozen=settings.freeze_encoder,
             has_lora=settings.lora_rank is not None,
+            rate_factor=self.task_class.RATE_FACTOR,
         )
 
     def _with_defaults(self, settings, chosen, least_steps, count, report):

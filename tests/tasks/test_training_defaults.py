@@ -7,7 +7,7 @@ import pytest
 from keras_bert.checkpoints import load, save_folder
 from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.tasks.training_defaults import training_defaults
+from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE, training_defaults
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.finetuning_task import TaskRecipe
 from tests.small_model import make_encoder, make_tokenizer
@@ -67,7 +67,8 @@ def test_commands_and_compile_defaults_take_the_same(task_type, is_pretrained, i
     encoder.is_pretrained, encoder.trainable = is_pretrained, not is_frozen
     of_task = task_class(task_type)
     labels = {"labels": ["B-a", "I-a", "O"]} if of_task.MIN_LABELS else {}
-    task = of_task(encoder, tokenizer, **labels)
+    head = {"dense": "8"} if task_type == "text-embedding" else {}  # it has no other weights
+    task = of_task(encoder, tokenizer, **labels, **head)
     task.compile_defaults(steps=100)
 
     recipe = TaskRecipe(
@@ -80,13 +81,22 @@ def test_commands_and_compile_defaults_take_the_same(task_type, is_pretrained, i
         max_length=8,
         hidden_size=256,
     )
-    given = {"task": task_type, "model": "m", "train": "t", "output": "o"}
+    given = {"task": task_type, "model": "m", "train": "t", "output": "o", **head}
     settings = finetune_settings(task_type).of({**given, "freeze_encoder": is_frozen})
     told = []
     settings = recipe.with_training_defaults(settings, 320, told.append)
-    expected = 1e-3 if is_frozen else {True: 3e-4, False: 5e-4}[is_pretrained]
+    expected = of_task.RATE_FACTOR * {True: 3e-4, False: 5e-4}[is_pretrained]
+    expected = 1e-3 if is_frozen else float(f"{expected:.1e}")
     assert settings.learning_rate == expected == pytest.approx(peak(task))
     assert settings.epochs == task.training_defaults.epochs(
         examples=320, batch_size=settings.batch_size
     )
     assert len(told) == 1 and f"learning_rate {expected:g}" in told[0]
+
+
+def test_a_text_embedder_has_a_third_of_the_rate_of_its_encoder_and_the_whole_of_a_head():
+    factor = task_class("text-embedding").RATE_FACTOR
+    for size, rate in ((384, 1e-4), (768, 1.7e-5)):
+        options = {"hidden_size": size, "is_pretrained": True, "rate_factor": factor}
+        assert training_defaults(**options).learning_rate == rate
+        assert training_defaults(**options, is_frozen=True).learning_rate == HEAD_LEARNING_RATE
