@@ -11,10 +11,13 @@ from keras_bert.training.run_files import RECORDS, is_of_run
 _OF_TESTS = ("mine", "notes.txt")
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _every_file_of_a_run_is_known(tmp_path_factory):
+    base = tmp_path_factory.getbasetemp()
+    before = {*base.iterdir()}
     yield
-    folders = [path.parent for path in tmp_path_factory.getbasetemp().rglob("run.json")]
+    of_module = {*base.iterdir()} - before
+    folders = [path.parent for folder in of_module for path in folder.rglob("run.json")]
     unknown = [
         path
         for folder in filter(_is_run, folders)
