@@ -463,16 +463,19 @@ def init(settings, arguments):
 def example_value(field):
     """A valid value of a setting without a default, for a settings file."""
     description, (kind, _) = about(field), value_type(field)
+    is_list = typing.get_origin(kind) is list
     if description.choices:
         return description.choices[0]
+    (kind,) = typing.get_args(kind) if is_list else (kind,)
     if kind is bool:
         return True
     if kind is int:
-        return int(max(1, description.at_least or 1))
-    if kind is float:
-        return 0.5
-    text = description.unit or field.name.upper()
-    return [text] if typing.get_origin(kind) is list else text
+        example = int(max(1, description.at_least or 1))
+    elif kind is float:
+        example = 0.5
+    else:
+        example = description.unit or field.name.upper()
+    return [example] if is_list else example
 
 
 def _is_settings_file(path):

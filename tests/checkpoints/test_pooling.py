@@ -114,7 +114,7 @@ def test_a_run_says_it_records_it_and_resumes_with_it_alone(folder, tmp_path):
     told = []
     finetune(**options, report=told.append)
     (line,) = (line for line in told if line.startswith("The pooling is mean"))
-    assert "without its head" in line and "(--pooling cls)" in line
+    assert "with its head" in line and "(--pooling cls)" in line
     assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["pooling"] == "mean"
     with raises_input_error("pooling 'mean', now 'cls'"):
         finetune(**options, pooling="cls")

@@ -115,7 +115,7 @@ def test_a_run_continues_from_the_folder_and_is_evaluated(pretrained, data, tmp_
 def test_it_is_trained_by_fit_on_batches_of_tokens(data):
     tokenizer = kb.Tokenizer.from_vocab(data / "vocab.txt")
     task = kb.BidirectionalLM(BilmEncoder(BilmConfig(**CONFIG)), tokenizer)
-    task.compile_defaults(steps=20, learning_rate=0.02)
+    task.compile_defaults(learning_rate=0.02)
     batches = task.dataset(data, batch_size=8).take(20)
     losses = [
         task.fit(batches, epochs=1, verbose=0).history["forward_lm_cross_entropy"][0]

@@ -35,6 +35,7 @@ from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.seeds import shifted
 
 SHORT = {"steps": 12, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": shifted(4)}
+SHORT["keep_last_checkpoint"] = True
 # The longest spans of such rows have two tokens.
 KINDS = {
     "span": {"max_span_length": 1, "span_boundary_weight": 0.5, "layer_decay": 0.9},
