@@ -134,7 +134,8 @@ def test_a_keras_file_is_compiled_as_it_was(tmp_path):
     fit(task)
     task.save(path)
     loaded = keras.saving.load_model(path)
-    assert (loaded.optimizer.name, int(loaded.optimizer.iterations)) == ("adam", 1)
+    assert isinstance(loaded.optimizer, keras.optimizers.Adam)
+    assert int(loaded.optimizer.iterations) == 1
     fit(loaded)
     assert int(loaded.optimizer.iterations) == 2
 

@@ -154,13 +154,14 @@ def test_without_an_optimizer_it_is_the_one_of_fine_tuning():
 
 
 @pytest.mark.usefixtures("eager")
-def test_the_rate_stays_where_the_number_of_steps_is_not_known():
+def test_the_rate_is_that_of_fine_tuning_before_the_number_of_steps_is_known():
     encoder = make_small_encoder()
-    task = fit_a_tagger(encoder)
+    task = Tagger(encoder, labels=["no", "yes"])
+    task.compile_defaults()
     peak = training_defaults(hidden_size=task.config.hidden_size, is_pretrained=False).learning_rate
     assert float(task.optimizer.learning_rate) == pytest.approx(peak)
     encoder.trainable = False
-    task = fit_a_tagger(encoder)
+    task.compile_defaults()
     assert float(task.optimizer.learning_rate) == pytest.approx(1e-3)
     assert task.training_defaults.learning_rate == 1e-3  # as of `finetune`
     with pytest.raises(ValueError, match="for the default optimizer only"):

@@ -280,7 +280,7 @@ def test_what_is_made_from_the_examples():
     assert SpanClassifier.infer_arguments(unlabelled) == {"labels": ["span"]}
     twice = list(read([{"words": ["a"], "spans": [[0, 1, "x"], [0, 1, "y"], [0, 1, "y"]]}]))
     (note,) = SpanClassifier.notes(twice)
-    assert "line 1: 1 span with several labels. Only the first one is learned." in note
+    assert "row 1: 1 span with several labels. Only the first one is learned." in note
     assert SpanClassifier.notes(unlabelled) == []
     with pytest.raises(InputError, match="no spans to compare the prediction with"):
         SpanClassifier.official_metrics(None, [{"spans": []}], unlabelled)
