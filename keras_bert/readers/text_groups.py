@@ -309,9 +309,10 @@ class TextGroupSource(ExampleSource):
                 )
             return float(label)
         try:
-            return self._scaled(line, score(value))
+            value = score(value)
         except ValueError as error:
             raise self.error(line, error) from None
+        return self._scaled(line, value)
 
     @property
     def form_label(self):

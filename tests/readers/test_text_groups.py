@@ -93,7 +93,7 @@ def test_sequences():
 def test_scores_become_fractions_of_a_range():
     rows = table(sentence1=["a", "b"], sentence2=["c", "d"], score=[0, 2.5])
     assert read(rows, score_range=[0, 5]) == (SCORES, [("a", "c", 0.0), ("b", "d", 0.5)])
-    with raises_input_error("row 2: the score 2.5 is not in `score_range`, 0 to 2"):
+    with raises_input_error("the given table, row 1: the score 2.5 is not in `score_range`, 0 to 2"):
         read(rows, score_range=[0, 2])
 
 
@@ -114,7 +114,7 @@ def test_scores_become_fractions_of_a_range():
         ({"sentence": ["a"], "comment": ["b"]}, "several columns could be the text"),
         (
             {"text_a": ["a"], "text_b": ["b"], "label": [0.7]},
-            'row 1: 0.7 in "label" should be 0 or',
+            'row 0: 0.7 in "label" should be 0 or',
         ),
         ({"text_a": ["a"], "text_b": ["b"], "score": ["x"]}, '"x" is not a score'),
         (
