@@ -93,7 +93,7 @@ def test_sequences():
 def test_scores_become_fractions_of_a_range():
     rows = table(sentence1=["a", "b"], sentence2=["c", "d"], score=[0, 2.5])
     assert read(rows, score_range=[0, 5]) == (SCORES, [("a", "c", 0.0), ("b", "d", 0.5)])
-    with raises_input_error("the given table, row 1: the score 2.5 is not in `score_range`, 0 to 2"):
+    with raises_input_error("table, row 1: the score 2.5 is not in `score_range`, 0 to 2"):
         read(rows, score_range=[0, 2])
 
 
