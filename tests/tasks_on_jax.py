@@ -92,7 +92,8 @@ def batch(task):
         task.TASK_TYPE == "coreference"
     ):  # one cluster has all spans of up to as many words as it may
         return inputs, {"antecedents": np.ones((3, 3, task.settings.max_span_length), "int32")}
-    labels = {name: np.zeros(y.shape[:-1], "int32") for name, y in outputs.items()}
+    first = 1 if task.TASK_TYPE == "text-embedding" else 0  # there 1 is a text that is there
+    labels = {name: np.full(y.shape[:-1], first, "int32") for name, y in outputs.items()}
     return inputs, labels
 
 
