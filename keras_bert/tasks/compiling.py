@@ -10,7 +10,7 @@ from keras_bert.base.errors import InputError, warn_user
 from keras_bert.tasks.losses import global_means
 from keras_bert.tasks.raw_data import LabelledModel
 from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
-from keras_bert.training.optimizer import PerUpdate, default_optimizer, schedule_is_over
+from keras_bert.training.optimizer import PerUpdate, default_optimizer, schedule_is_over, steps_done
 
 BATCH_SIZE = 32  # Keras's own default
 
@@ -152,7 +152,7 @@ class CompiledModel(LabelledModel):
         if self.compiled and self._defaults is None:
             if schedule_is_over(self.optimizer):
                 raise InputError(
-                    f"All {int(self.optimizer.iterations):,} steps of the learning rate's schedule "
+                    f"All {steps_done(self.optimizer):,} steps of the learning rate's schedule "
                     "are done, and the rate is 0: nothing would be learned. Leave `steps` out of "
                     "`compile_defaults`, and each `fit` plans its own, or compile the task again."
                 )
@@ -163,9 +163,10 @@ class CompiledModel(LabelledModel):
             self.compile_defaults(**defaults.options, steps=batches and batches * epochs)
         self._defaults = defaults if defaults.can_train else _Defaults(defaults.options)
         if batches is None:
+            rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
             warn_user(
                 "The number of batches is not known, so that the learning rate stays at "
-                f"{float(self.optimizer.learning_rate):g}. Pass `steps_per_epoch`, and it decays "
+                f"{rate:g}. Pass `steps_per_epoch`, and it decays "
                 "to 0."
             )
         if initial_epoch:
@@ -183,7 +184,7 @@ class CompiledModel(LabelledModel):
                 variable.assign(value)
         if first_step:
             inner = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
-            first_step -= int(optimizer.iterations)
+            first_step -= steps_done(optimizer)
             inner.learning_rate = PerUpdate(
                 schedule=inner._learning_rate, batches=1, first_step=first_step
             )

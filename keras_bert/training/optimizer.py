@@ -420,10 +420,15 @@ def default_optimizer(task, *, steps, learning_rate=None):
     return make_optimizer(task, **options | task.DEFAULT_OPTIMIZER | given, steps=steps)
 
 
+def steps_done(optimizer):
+    """The steps that an optimizer has done; its variable may be one of several devices."""
+    return int(keras.ops.convert_to_numpy(optimizer.iterations))
+
+
 def schedule_is_over(optimizer):
     """Whether an optimizer has done all steps of a schedule of this module that falls to 0."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
-    schedule, done = optimizer._learning_rate, int(optimizer.iterations)
+    schedule, done = optimizer._learning_rate, steps_done(optimizer)
     while isinstance(schedule, PerUpdate):
         schedule, done = schedule.schedule, done + schedule.first_step
     falls = isinstance(schedule, WarmupLinearDecay | WarmupCosineDecay)
