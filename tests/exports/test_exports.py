@@ -247,19 +247,22 @@ def requests(name, folder, drawn):
         cases["ids"] = ("ids", id_requests(choices=name == "multiple-choice"))
         framed = {key: tensor.numpy().tolist() for key, tensor in as_ids(name).items()}
         cases["texts as ids"] = ("ids", [framed])
-    cases["warm-up"] = ("serving_default", warmup_requests(name, folder))
+    warmups = warmup_requests(name, folder)
+    cases["warm-up"] = ("serving_default", warmups.pop("serving_default"))
+    cases |= {f"warm-up of {signature}": (signature, asked) for signature, asked in warmups.items()}
     cases["drawn"] = ("serving_default", [request for request, _ in drawn])
     cases["drawn alone"] = ("serving_default", [alone(*one) for one in drawn])
     return cases
 
 
 def warmup_requests(name, folder):
-    warmups = []
+    """Signature -> its requests in the file that the server reads."""
+    warmups = {}
     for record in tf.data.TFRecordDataset(str(folder / name / "1" / WARMUP_FILE)):
         request = PredictionLog.FromString(record.numpy()).predict_log.request
-        asked = request.model_spec.name, request.model_spec.signature_name
-        assert asked == (name, "serving_default")
-        warmups.append({key: tf.make_ndarray(x).tolist() for key, x in request.inputs.items()})
+        assert request.model_spec.name == name
+        inputs = {key: tf.make_ndarray(x).tolist() for key, x in request.inputs.items()}
+        warmups.setdefault(request.model_spec.signature_name, []).append(inputs)
     return warmups
 
 
