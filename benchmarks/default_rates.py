@@ -67,22 +67,28 @@ DATA = {
 }
 
 
-def main():
+def parser_of_cells(description, *, counts):
+    """The parser of the arguments that say which cells of models, data and seeds are measured."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
     parser.add_argument("--cases", type=Path, default=Path("../shared/cases"))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=[*MODELS])
     parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
-    parser.add_argument("--counts", nargs="+", type=int, default=[0], help="0 is all examples")
+    parser.add_argument("--counts", nargs="+", type=int, default=counts, help="0 is all examples")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--threads", type=int, default=1)
+    return parser
+
+
+def main():
+    parser = parser_of_cells(__doc__, counts=[0])
     parser.add_argument("--rates", nargs="+", type=float, help="default: both defaults")
     parser.add_argument("--least-steps", nargs="+", type=int, default=[0])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--lora-rank", type=int, help="instead of training the whole encoder")
     parser.add_argument("--max-length", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="print the table of what is measured")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)

@@ -14,16 +14,13 @@ whole one: `--replay` gives, for each cell, the epochs, the seconds and the test
 that is kept, of the whole run and of the rule's, and their sums.
 """
 
-import argparse
 import json
 import shutil
 import statistics
-from pathlib import Path
 from types import SimpleNamespace
 
 import keras
-import real_tasks
-from default_rates import DATA, METRICS, MODELS, examples_of, start
+from default_rates import DATA, METRICS, examples_of, parser_of_cells, start
 from finetuning import minilm
 from turns import Turns
 
@@ -33,17 +30,7 @@ MOST_TEST = 300
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
-    parser.add_argument("--cases", type=Path, default=Path("../shared/cases"))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=[*MODELS])
-    parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
-    parser.add_argument("--counts", nargs="+", type=int, default=[100, 450])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--threads", type=int, default=1)
+    parser = parser_of_cells(__doc__, counts=[100, 450])
     parser.add_argument("--replay", action="store_true", help="replay the rule of the library")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)

@@ -230,7 +230,7 @@ def _is_there(output, settings):
 
 
 def _check_elsewhere(output, counts, *, inputs, is_folder):
-    """As `check_output_file` or `check_output_folder` on another file system, by a copy."""
+    """Checks an output on another file system by a copy, as `check_output_file` does here."""
     patterns = [f"{output}/**"] if is_folder else [output, counts]
     matches = FileSystems.match(patterns)
     there = [match.path for result in matches for match in result.metadata_list]

@@ -17,6 +17,7 @@ from keras_bert.checkpoints.adapters import Adapter, check_base, is_adapter
 from keras_bert.checkpoints.config_json import CONFIG, MARK, class_of, labels_from_config, stored
 from keras_bert.checkpoints.sentence_transformers import (
     ABOUT,
+    PARTS_OF_MODES,
     POOLING,
     SentenceTransformer,
     is_text_embedder,
@@ -34,8 +35,6 @@ from keras_bert.heads.pooling import POOLINGS
 from keras_bert.layers.dense import without_random_weights
 from keras_bert.text.vocabulary_files import has_vocabulary
 
-# Parts of our poolings by the names of sentence-transformers.
-_POOLING_PARTS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}
 TEXT_EMBEDDING = "text-embedding"
 
 
@@ -231,7 +230,7 @@ class PretrainedCheckpoint:
                 )
             return name
         modes = pooling_modes(read_json(path), source=path)
-        parts = {_POOLING_PARTS.get(mode) for mode in modes}
+        parts = {PARTS_OF_MODES.get(mode) for mode in modes}
         for name, of_name in POOLINGS.items():
             if set(of_name) == parts:
                 return name

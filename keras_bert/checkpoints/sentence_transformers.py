@@ -35,8 +35,8 @@ FILES = {MODULES, ABOUT, LENGTH}
 # The paths of those in the folders of its steps.
 IN_STEPS = re.compile(r"[0-9]+_(?:Pooling|Dense)/(?:config\.json|model\.safetensors)")
 
-# Names of poolings here by theirs, in the order in which the older ones are concatenated.
-_POOLINGS = {
+# Parts of poolings here by the names of modes there, which are concatenated in this order.
+PARTS_OF_MODES = {
     "cls": "cls",
     "max": "max",
     "mean": "mean",
@@ -46,7 +46,8 @@ _POOLINGS = {
 }
 # The key of each in the file of versions 2 to 5.
 _KEYS = {
-    name: f"pooling_mode_{name}{'' if name == 'lasttoken' else '_tokens'}" for name in _POOLINGS
+    name: f"pooling_mode_{name}{'' if name == 'lasttoken' else '_tokens'}"
+    for name in PARTS_OF_MODES
 }
 _KEYS["cls"] = "pooling_mode_cls_token"
 _OTHER_POOLING_KEYS = {
@@ -203,12 +204,12 @@ class SentenceTransformer:
                 name, f"the size of a token's vector is {found}. The encoder's is {width}."
             )
         modes = pooling_modes(config_json, source=source)
-        if unknown := [mode for mode in modes if mode not in _POOLINGS]:
+        if unknown := [mode for mode in modes if mode not in PARTS_OF_MODES]:
             raise self._error(
-                name, f"unknown pooling {unknown[0]!r}. Choose from: {', '.join(_POOLINGS)}."
+                name, f"unknown pooling {unknown[0]!r}. Choose from: {', '.join(PARTS_OF_MODES)}."
             )
         return {
-            "pooling": "+".join(_POOLINGS[mode] for mode in modes),
+            "pooling": "+".join(PARTS_OF_MODES[mode] for mode in modes),
             "include_prompt": config_json.get("include_prompt", True) is not False,
         }
 
@@ -362,10 +363,10 @@ def _array(variable):
 
 
 def _pooling_json(settings, width):
-    theirs = {ours: name for name, ours in _POOLINGS.items()}
+    theirs = {ours: name for name, ours in PARTS_OF_MODES.items()}
     names = [theirs[part] for part in parts_of(settings.pooling)]
     about = {} if settings.include_prompt else {"include_prompt": False}
-    if names != [name for name in _POOLINGS if name in names]:
+    if names != [name for name in PARTS_OF_MODES if name in names]:
         # Another order than that of the keys, which only version 6 has.
         modes = ["mean_sqrt_len_tokens" if name == "mean_sqrt_len" else name for name in names]
         return {"embedding_dimension": width, "pooling_mode": modes, **about}

@@ -39,7 +39,7 @@ def pooled(encoded, mask, *, pooling, transform, skipped=None):
         pooling: see `parts_of`.
         transform: a layer (B, D) -> (B, D), or None.
         skipped: int (B,), how many tokens at the beginning of each sequence are left out, which
-            keep their positions; None is none. The first token is then the first one after them,
+            keep their positions, or None. The first token is then the first one after them,
             and `sequence_output` is needed.
     """
     vectors, counted = [], mask

@@ -66,20 +66,22 @@ def _computation(task):
     if made is not None and made[0] == key:
         return made[1]
 
-    def compute(texts, skipped):
-        inputs, cut = inputs_of_texts(task, texts, skipped=skipped, max_length=settings.max_length)
-        return task(inputs, training=False)["embedding"][:, 0], cut
+    def inputs_of(texts, skipped):
+        return inputs_of_texts(task, texts, skipped=skipped, max_length=settings.max_length)
 
     if keras.backend.backend() == "tensorflow":
+
+        def compute(texts, skipped):
+            inputs, cut = inputs_of(texts, skipped)
+            return task(inputs, training=False)["embedding"][:, 0], cut
+
         # Without AutoGraph, which writes Python files into the temporary folder.
         strings, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int32)
         traced = tf.function(compute, input_signature=[strings, number], autograph=False)
     else:  # which compiles batches of each shape itself
 
         def traced(texts, skipped):
-            inputs, cut = inputs_of_texts(
-                task, texts, skipped=skipped, max_length=settings.max_length
-            )
+            inputs, cut = inputs_of(texts, skipped)
             inputs = {name: np.asarray(x) for name, x in inputs.items()}
             return task.predict_on_batch(inputs)["embedding"][:, 0], cut
 

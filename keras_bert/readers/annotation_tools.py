@@ -20,7 +20,7 @@ _SAMPLED = 1000
 def verdict_column(table, *, used):
     """The column of a `Table` that says whether a row is accepted, or None.
 
-    All of the first rows have words of a tool there, and it is none of the columns `used`.
+    All of the first rows have words of a tool there, and it is not among the columns `used`.
     """
     for name, (words, known_by) in _VERDICTS.items():
         if name in table.names and name not in used:

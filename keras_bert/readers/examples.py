@@ -207,7 +207,7 @@ class ExampleSource:
         return key in self._records.names
 
     def value(self, line, record, key, part, *, more=""):
-        """The value of a dictionary under a key; raises Missing or InputError if there is none."""
+        """Returns a dictionary's value under a key; raises Missing or InputError without one."""
         value = record.get(key)
         if value is not None and value != "":
             return value

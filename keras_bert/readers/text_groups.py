@@ -79,10 +79,9 @@ class TextGroupSource(ExampleSource):
             `score=…` or `label=…` (0 or 1), or `text=…`; None is by the names.
         text_column: the column of plain texts.
         score_range: (lowest, highest) score, which become 0 and 1; None leaves scores as they are.
-        form: the form that is needed, or None.
         header, keep_na: see `TableSettings`.
 
-    Attributes: `form`, and those of `ExampleSource`.
+    Attributes: `form`, `score_range`, and those of `ExampleSource`.
     """
 
     ITEM = "example"
@@ -103,7 +102,7 @@ class TextGroupSource(ExampleSource):
             if self._given:
                 raise InputError.naming("Give either {fields} or {text_column}, not both.")
             self._given = {"text": str(text_column)}
-        self._header, self._keeps_na, self._range = header, keep_na, score_range
+        self._header, self._keeps_na, self.score_range = header, keep_na, score_range
         self.form = None
         of_files = {"header": header, "fields": fields, "text_column": text_column}
         super().__init__(data, of_files=of_files, **common)
@@ -191,7 +190,7 @@ class TextGroupSource(ExampleSource):
         self._columns, self.form = columns, form
 
     def _usual(self, table, names):
-        """{part: names} by the usual names; {} if there are none."""
+        """Returns {part: names} by the usual names; {} without any."""
         if not table.has_names:
             return {}
         lower = {name.strip().casefold(): name for name in names}
@@ -321,9 +320,9 @@ class TextGroupSource(ExampleSource):
 
     def _scaled(self, line, value):
         """A score as a fraction of `score_range`, if there is one; InputError outside of it."""
-        if value is None or self._range is None or self.form != SCORES:
+        if value is None or self.score_range is None or self.form != SCORES:
             return value
-        low, high = self._range
+        low, high = self.score_range
         if not low <= value <= high:
             raise self.error(
                 line,

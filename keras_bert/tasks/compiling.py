@@ -67,7 +67,7 @@ class CompiledModel(LabelledModel):
         auto_scale_loss: bool = True,
         **options: Any,
     ) -> None:
-        """As Keras's; `auto_scale_loss` is about an encoder that computes in float16.
+        """Keras's `compile`, with `auto_scale_loss` for an encoder that computes in float16.
 
         See `with_scaled_loss`. A task that is compiled so keeps its optimizer in every `fit`.
         """
@@ -208,14 +208,14 @@ class CompiledModel(LabelledModel):
         return contextlib.nullcontext() if strategy is None else strategy.scope()
 
     def train_on_batch(self, *arguments: Any, **options: Any) -> Any:
-        """As Keras's; a task that is not compiled is compiled by its defaults."""
+        """Keras's method, for which a task that is not compiled is compiled by its defaults."""
         if not self.compiled or (self._defaults is not None and not self._defaults.can_train):
             with self._strategy_scope():
                 self.compile_defaults()
         return super().train_on_batch(*arguments, **options)
 
     def test_on_batch(self, *arguments: Any, **options: Any) -> Any:
-        """As Keras's; a task that is not compiled is compiled by its defaults."""
+        """Keras's method, for which a task that is not compiled is compiled by its defaults."""
         self.compile_to_evaluate()
         return super().test_on_batch(*arguments, **options)
 
@@ -230,7 +230,7 @@ class CompiledModel(LabelledModel):
 
     @property
     def metrics(self) -> list:
-        """As Keras's, with the gradient norm if the optimizer measures it."""
+        """Keras's metrics, and the gradient norm if the optimizer measures it."""
         optimizer = getattr(self, "optimizer", None)
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
         norm = getattr(optimizer, "gradient_norm", None)

@@ -97,7 +97,7 @@ class FittingModel(CheckingModel):
     """The methods of Keras that a `Task` extends, and `dataset`, which makes their batches."""
 
     def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
-        """As Keras's, also on texts, tables and files, and without a `compile` before it.
+        """Keras's `fit`, also on texts, tables and files, and without a `compile` before it.
 
         A task that the user has not compiled learns anew in each `fit`: its optimizer, warm-up and
         linear decay are planned for these batches and epochs (see `compile_defaults`). With an

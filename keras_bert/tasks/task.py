@@ -96,6 +96,9 @@ class Task(StoredModel):
         ANSWER: the key of a prediction that has what it says (see `answer_of`).
         FEATURES, SIGNATURES: "module:function" of what `features` and `signatures` call, which may
             import TensorFlow.
+        exported_prediction: a function of a task, an example and the outputs of an export for it
+            (see `keras_bert.tasks.exported_predictions`), which gives the prediction that `decode`
+            gives; None if exports are not evaluated.
         RATE_FACTOR: the factor of the default learning rate of an encoder's weights.
         DEFAULT_OPTIMIZER: the arguments of `keras_bert.training.optimizer.make_optimizer` in which
             the optimizer of `compile_defaults` differs from that of fine-tuning.
@@ -124,6 +127,7 @@ class Task(StoredModel):
     SHOWN = {"loss": "loss"}
     ANSWER = "label"
     FEATURES = SIGNATURES = None
+    exported_prediction = None
     RATE_FACTOR = 1.0
     DEFAULT_OPTIMIZER = {}
 
@@ -419,7 +423,7 @@ class Task(StoredModel):
         return right_alone(self.is_right(predictions, examples))
 
     def is_right(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[bool] | None:
-        """Whether each prediction is none of `errors`; None if they are numbers, never right."""
+        """Whether each prediction is right, so that `errors` lacks it; None of numbers."""
         pairs = zip(predictions, examples, strict=True)
         return [not self.errors([prediction], [example]) for prediction, example in pairs]
 

@@ -230,9 +230,12 @@ def test_the_exported_model_answers_as_predict_does(run, tmp_path):
     texts = ["a great film", "dull plot", ""]
     with eagerly():
         expected = [answer["probability"] for answer in predict(model=run[0], text=texts)]
-    served = tf.saved_model.load(str(export(model=run[0], output=tmp_path / "served")))
+    version = export(model=run[0], output=tmp_path / "served")
+    served = tf.saved_model.load(str(version))
     answered = served.signatures["serving_default"](text=tf.constant(texts))["probability"]
     np.testing.assert_allclose(answered, expected, atol=1e-5)
+    with raises_input_error("an export of the task holds-word, whose outputs are not predictions"):
+        evaluate(model=version, data=[("yes", "a great film")])
 
 
 def test_a_bad_example_is_named(run, tmp_path):

@@ -41,7 +41,7 @@ def some_scores(tags):
 
 
 def of_classifier(rng, *, labels):
-    # The last label is none of the model's.
+    # The model lacks the last label.
     drawn = rng.integers(len(labels), size=COUNT), rng.dirichlet([1.0] * (len(labels) - 1), COUNT)
     return (
         drawn,

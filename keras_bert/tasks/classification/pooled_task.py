@@ -7,6 +7,7 @@ from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
 from keras_bert.readers.text_notes import text_warnings
 from keras_bert.tasks.classification import WINDOWS
 from keras_bert.tasks.classification.decode import of_windows
+from keras_bert.tasks.exported_predictions import of_whole_text
 from keras_bert.tasks.raw_data import new_name, rows_with_labels
 from keras_bert.tasks.task import Task
 
@@ -89,6 +90,7 @@ class TextTask(PooledTask):
 
     FEATURES = "keras_bert.inputs.tokenized_examples:text_sequences"
     SIGNATURES = "keras_bert.tasks.classification.signatures:text_signatures"
+    exported_prediction = of_whole_text
 
     def make_head(self):
         if self.reads_windows and len(self.text_names) != 1:

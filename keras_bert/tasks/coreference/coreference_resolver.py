@@ -13,6 +13,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.spans import ATTENTION, AntecedentLoss, AntecedentScores, DocumentWords
 from keras_bert.tasks.coreference import CoreferenceSettings
+from keras_bert.tasks.exported_predictions import of_clusters
 from keras_bert.tasks.metrics import worst_first
 from keras_bert.tasks.span_classification.decode import WordPositions
 from keras_bert.tasks.span_classification.span_classifier import UNITS, span_representation_of
@@ -231,6 +232,7 @@ class CoreferenceResolver(Task):
     SETTINGS = CoreferenceSettings
     FEATURES = "keras_bert.tasks.coreference.features:coreference_sequences"
     SIGNATURES = "keras_bert.tasks.coreference.features:coreference_signatures"
+    exported_prediction = of_clusters
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 

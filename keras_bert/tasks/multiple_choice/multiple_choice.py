@@ -9,6 +9,7 @@ from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.classification import GroupChoices, labelled_head
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
+from keras_bert.tasks.exported_predictions import of_choices
 from keras_bert.tasks.fitting import NO_CHOICE
 from keras_bert.tasks.metrics import (
     calibration,
@@ -47,6 +48,7 @@ class MultipleChoice(PooledTask):
     METRIC = "accuracy"
     FEATURES = "keras_bert.tasks.multiple_choice.features:choice_sequences"
     SIGNATURES = "keras_bert.tasks.multiple_choice.features:choice_signatures"
+    exported_prediction = of_choices
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
     def make_head(self):

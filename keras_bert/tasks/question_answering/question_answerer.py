@@ -14,6 +14,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.squad import QuestionSource, question_warnings
+from keras_bert.tasks.exported_predictions import of_question
 from keras_bert.tasks.losses import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.question_answering import QuestionSettings
@@ -219,6 +220,7 @@ class QuestionAnswerer(Task):
     TUNED = ("null_threshold",)
     FEATURES = "keras_bert.tasks.question_answering.features:features_of_questions"
     SIGNATURES = "keras_bert.tasks.question_answering.features:question_signatures"
+    exported_prediction = of_question
     ANSWER = "answer"
     METRIC = "f1"
     SHOWN = {

@@ -22,6 +22,7 @@ from keras_bert.readers.schemes import (
     spans_of,
     transitions,
 )
+from keras_bert.tasks.exported_predictions import of_words
 from keras_bert.tasks.losses import CountedAccuracy, cross_entropy_by_weight
 from keras_bert.tasks.raw_data import rows_with_labels
 from keras_bert.tasks.tagging import ALL, FIRST, LAST, TaggerSettings
@@ -75,6 +76,7 @@ class Tagger(Task):
     SETTINGS = TaggerSettings
     FEATURES = "keras_bert.tasks.tagging.features:tagged_sequences"
     SIGNATURES = "keras_bert.tasks.tagging.signatures:tagger_signatures"
+    exported_prediction = of_words
     ANSWER = "tags"
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}

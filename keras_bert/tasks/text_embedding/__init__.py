@@ -11,7 +11,7 @@ from keras_bert.readers import TextFileSettings, fields_setting
 from keras_bert.readers.text_groups import BINARY, PAIRS, SCORES, TEXTS
 from keras_bert.tasks import TaskSettings
 
-# As `keras_bert.heads.projection.ACTIVATIONS`, whose import would load Keras.
+# The names in `keras_bert.heads.projection.ACTIVATIONS`, whose import would load Keras.
 ACTIVATIONS = ("identity", "tanh", "relu", "gelu", "sigmoid", "silu")
 COSINE, DOT, EUCLIDEAN, MANHATTAN = SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 

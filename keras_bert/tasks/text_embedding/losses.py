@@ -111,7 +111,7 @@ def at_sizes(loss, vectors, *, sizes, weights):
 
 
 def _cosines(vectors):
-    """Of the two texts of each row: (B, 2, D) -> (B,)."""
+    """The cosine of the two texts of each row: (B, 2, D) -> (B,)."""
     unit = unit_vectors(vectors)
     return ops.sum(unit[:, 0] * unit[:, 1], axis=-1)
 

@@ -21,7 +21,7 @@ def unit(vectors):
 
 
 def similarities(first, second, *, by=COSINE):
-    """Of each row of one with each row of the other: (N, D), (M, D) -> (N, M).
+    """The similarity of each row of one with each of the other: (N, D), (M, D) -> (N, M).
 
     By "cosine", "dot" product, or the negative "euclidean" or "manhattan" distance.
     """
@@ -39,7 +39,7 @@ def similarities(first, second, *, by=COSINE):
 
 
 def pair_similarities(first, second, *, by=COSINE):
-    """Of the rows one by one: (N, D), (N, D) -> (N,); see `similarities`."""
+    """The similarity of the rows one by one: (N, D), (N, D) -> (N,); see `similarities`."""
     if by == COSINE:
         return np.sum(unit(first) * unit(second), axis=1)
     if by == DOT:

@@ -184,7 +184,7 @@ class TextEmbedder(Task):
     def is_standard(self):
         """Whether sentence-transformers computes the same.
 
-        It does not where the encoder is none of `transformers`, or a layer is between both.
+        It does not if `transformers` lacks the encoder, or if a layer is between both.
         """
         return super().is_standard() and self.encoder.tensor_names(self.config).is_of_transformers
 
@@ -211,7 +211,7 @@ class TextEmbedder(Task):
         Args:
             texts: a text, or several.
             prompt: the name of a prompt that is put in front of each; None is `default_prompt`.
-            prompt_text: the text of a prompt, in place of its name; "" is none.
+            prompt_text: the text of a prompt, in place of its name; "" is no prompt.
             size: the first numbers of each vector; None is the setting `size`, or all.
             batch_size: texts per batch.
             progress: show a progress bar on the standard error stream.
@@ -385,6 +385,12 @@ class TextEmbedder(Task):
     def infer_arguments(cls, examples):
         """The form of the examples."""
         first = examples[0]
+        if first.form != SCORES and getattr(first.source, "score_range", None) is not None:
+            raise InputError.naming(
+                "{score_range} is for pairs with scores, and {} has {}. Leave it out.",
+                first.source.name,
+                FORM_NAMES.get(first.form, "documents and queries"),
+            )
         if first.form == RETRIEVAL:
             raise InputError(
                 f"{first.source.name} is a retrieval folder, on which a model is evaluated. Train "
@@ -439,7 +445,7 @@ class TextEmbedder(Task):
         return f"{line}. {counted(len(dev), 'dev example')}{of_dev}."
 
     def decode(self, outputs, sequences):
-        """Of a text `text` and `embedding`; of two texts or more `similarity` of the first two.
+        """Gives `text` and `embedding` of a text; of several texts the first two's `similarity`.
 
         `embedding` is float32 (D,). The texts are `anchor` and `positive`, and maybe `negatives`,
         or `text_a` and `text_b`, with `expected` if known.
@@ -496,9 +502,10 @@ class TextEmbedder(Task):
         )
 
     def errors(self, predictions, examples):
-        """Of rated pairs all, the one first whose similarity is farthest from its score's rank.
+        """Gives all rated pairs, the first with its similarity farthest from its score's rank.
 
-        Of pairs with 0 or 1 those on the wrong side of `f1_threshold`. None of other examples.
+        Of pairs with 0 or 1 it gives those on the wrong side of `f1_threshold`, and of other
+        examples nothing.
         """
         if examples[0].form not in (SCORES, BINARY):
             return []

@@ -11,8 +11,10 @@ from safetensors.numpy import load_file, save_file
 
 import keras_bert as kb
 from keras_bert.base.errors import InputWarning
-from keras_bert.checkpoints import hub, load_task
+from keras_bert.checkpoints import hub, load_task, sentence_transformers
 from keras_bert.checkpoints.convert import convert
+from keras_bert.heads import projection
+from keras_bert.tasks.text_embedding import ACTIVATIONS
 from tests.messages import raises_input_error
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
@@ -22,6 +24,11 @@ FACTS = json.loads((REFERENCE / "minilm_expected.json").read_text())
 EXPECTED = np.load(REFERENCE / "minilm_expected.npz")
 TEXTS = FACTS["texts"]
 WORDS = ["w1", "w2", "w3", "query"]
+
+
+def test_each_activation_of_the_settings_is_computed_and_has_a_name_there():
+    there = sentence_transformers._ACTIVATIONS
+    assert tuple(projection.ACTIVATIONS) == ACTIVATIONS == tuple(there)
 
 
 @pytest.fixture(scope="module")

@@ -167,6 +167,7 @@ ONE = ROWS[PAIRS][:1]
         ),
         (ROWS[PAIRS], ROWS[PAIRS], {"freeze_encoder": True}, "leaves nothing to train"),
         (ROWS[SCORES][:1] * 4, ROWS[SCORES], {}, "has a single score or label (0)"),
+        (ROWS[PAIRS], ROWS[PAIRS], {"score_range": [0, 5]}, "`score_range` is for pairs with sc"),
         (ROWS[PAIRS], ROWS[PAIRS], {"qrels": "test"}, "`qrels` is for a retrieval folder"),
     ],
 )
