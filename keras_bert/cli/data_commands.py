@@ -189,11 +189,15 @@ def _summary(card):
 def _truncations(counts):
     """What of a split's text did not fit, as the end of a sentence."""
     reasons = (
-        ("truncated_pairs", "pairs were truncated"),
-        ("long_sentences_cut", "sentences were longer than an example and split"),
-        ("sentences_without_partner", "sentences found no partner"),
+        ("truncated_pairs", "pair", "truncated"),
+        ("long_sentences_cut", "sentence", "longer than an example and split"),
+        ("sentences_without_partner", "sentence", "without a partner"),
     )
-    return "".join(f"; {counts[name]:,} {reason}" for name, reason in reasons if counts.get(name))
+    return "".join(
+        f"; {counted(counts[name], noun)} {reason}"
+        for name, noun, reason in reasons
+        if counts.get(name)
+    )
 
 
 class InspectSettings(Settings):

@@ -9,6 +9,7 @@ CJK character. A word of which a span has a part only gets the span's tag, and i
 import json
 import unicodedata
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from keras_bert.base.errors import Naming
@@ -33,20 +34,29 @@ def span_key(names: Sequence[str], *, has_words: bool) -> str | None:
 
 def words_of_text(text: str) -> list[tuple[int, int]]:
     """The (start, end) of each word of a text, in characters."""
-    words, start = [], None
+    edges = [0]  # of what may be words, and of the spaces between them
     for place, character in enumerate(text):
-        is_space = character.isspace()
-        if is_space or _stands_alone(character):
-            if start is not None:
-                words.append((start, place))
-            start = None
-            if not is_space:
-                words.append((place, place + 1))
-        elif start is None:
-            start = place
-    if start is not None:
-        words.append((start, len(text)))
-    return words
+        if _is_space(character) or _stands_alone(character):
+            edges += [place, place + 1]
+    edges.append(len(text))
+    return [word for word in map(partial(_stripped, text), edges, edges[1:]) if word[0] < word[1]]
+
+
+def _stripped(text, start, end):
+    """A part of a text without spaces and control characters at its ends, which no word has."""
+    while start < end and _is_dropped(text[start]):
+        start += 1
+    while start < end and _is_dropped(text[end - 1]):
+        end -= 1
+    return start, end
+
+
+def _is_space(character):
+    return character in "\t\n\r" or unicodedata.category(character).startswith("Z")
+
+
+def _is_dropped(character):
+    return _is_space(character) or unicodedata.category(character) in ("Cc", "Cf")
 
 
 def _stands_alone(character):

@@ -11,6 +11,7 @@ import tensorflow as tf
 from data_gen.dataset_card import unigram_entropy
 from data_gen.pretraining_data import pretraining_data
 from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances, verify
@@ -434,7 +435,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     assert "Note: " in printed and "of the tokens are [UNK]" in printed
     assert "12.5 % of 16 tokens; with --max-predictions 4 all examples have" in printed
     assert train["truncated_pairs"] > 0
-    assert f"; {train['truncated_pairs']} pairs were truncated" in printed
+    assert f"; {counted(train['truncated_pairs'], 'pair')} truncated" in printed
 
 
 @pytest.mark.parametrize(

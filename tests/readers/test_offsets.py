@@ -1,6 +1,7 @@
 """Spans of characters as tags of words: cut as BERT's tokenizer does, and what cuts a word told."""
 
 import json
+import unicodedata
 
 import pytest
 
@@ -9,6 +10,7 @@ from keras_bert.readers.offsets import words_of_text
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.messages import raises_input_error
+from tests.seeds import make_rng
 from tests.small_model import make_tokenizer
 
 TEXT = "Is the X-200 back? Ünïcödé 好的 it's $5."
@@ -17,6 +19,13 @@ PRODUCT = [7, 12, "PRODUCT"]
 
 def test_words_are_cut_as_the_tokenizer_cuts_them():
     texts = [TEXT, "", "  ", "a", "don't—stop…now", "a\tb\nc\xa0d", "(x)", "東京 tower", "e\u0301a"]
+    # Latin, Arabic, Thai, Japanese, Hangul, CJK; spaces, controls, marks of format, currencies.
+    starts = (0x20, 0x80, 0xA0, 0x180, 0x600, 0xE00, 0x2000, 0x2040, 0x20A0, 0x3000, 0x3040)
+    kinds = [range(start, start + 0x40) for start in (*starts, 0x4E00, 0xAC00, 0x1F600)]
+    # An accent behind a punctuation mark is dropped there, and a word of its own here.
+    kinds = [[c for c in map(chr, kind) if unicodedata.category(c)[0] != "M"] for kind in kinds]
+    rng = make_rng(1)
+    texts += ["".join(rng.choice(kinds[k]) for k in rng.integers(14, size=20)) for _ in range(300)]
     _, starts, ends = words_of_texts(texts, make_tokenizer())
     for text, *of_tokenizer in zip(texts, starts.to_list(), ends.to_list(), strict=True):
         assert words_of_text(text) == [*zip(*of_tokenizer, strict=True)], text
