@@ -74,7 +74,7 @@ class ExportedTask:
             )
         self._model = tf.saved_model.load(str(folder))
         self._compute = self._model.signatures[_SIGNATURE]
-        self.inputs = [*self._compute.structured_input_signature[1]]
+        self.inputs = sorted(self._compute.structured_input_signature[1])  # text_a before text_b
 
     def __getattr__(self, name):
         if name.startswith("__") or name == "_class":  # of a copy that has no attributes yet

@@ -5,6 +5,7 @@ import dataclasses
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_bert.base.errors import InputError, warn_user
 from keras_bert.tasks.losses import global_means
@@ -163,7 +164,7 @@ class CompiledModel(LabelledModel):
             self.compile_defaults(**defaults.options, steps=batches and batches * epochs)
         self._defaults = defaults if defaults.can_train else _Defaults(defaults.options)
         if batches is None:
-            rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
+            rate = float(np.asarray(self.optimizer.learning_rate))
             warn_user(
                 "The number of batches is not known, so that the learning rate stays at "
                 f"{rate:g}. Pass `steps_per_epoch`, and it decays "

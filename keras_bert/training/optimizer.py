@@ -3,6 +3,7 @@
 import math
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_bert.base.errors import InputError, argument
@@ -422,7 +423,7 @@ def default_optimizer(task, *, steps, learning_rate=None):
 
 def steps_done(optimizer):
     """The steps that an optimizer has done; its variable may be one of several devices."""
-    return int(keras.ops.convert_to_numpy(optimizer.iterations))
+    return int(np.asarray(optimizer.iterations))
 
 
 def schedule_is_over(optimizer):
