@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import hash_of_file, system_errors
 from keras_bert.checkpoints import ARCHIVE_ENDINGS, hub
+from keras_bert.checkpoints.sentence_transformers import is_foreign_embedder
 from keras_bert.text.template import gpt_template
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def load(
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
             of a run, which contains such a folder. Or a name, `hf://owner/name[@revision]`, the
-            folder of a Google checkpoint, of a keras-hub preset or of AllenNLP's ELMo, or a file of
-            word vectors.
+            folder of a Google checkpoint, of a keras-hub preset, of AllenNLP's ELMo or of static
+            embeddings of sentence-transformers or model2vec, or a file of word vectors.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
         tokenizer: False does not read the tokenizer's files, and returns None in its place.
@@ -146,7 +147,8 @@ def local_folder(model):
     """The folder of a model that is given by name or in another format; any other path as it is.
 
     A name is `hf://owner/name[@revision]`. Another format is a folder of a Google checkpoint, of a
-    keras-hub preset or of AllenNLP's ELMo, or a file of word vectors.
+    keras-hub preset, of AllenNLP's ELMo, of static embeddings or with the encoder in a folder of
+    its own (`keras_bert.checkpoints.text_embedders`), or a file of word vectors.
 
     Raises:
         InputError: the model cannot be downloaded (see `hub.download`), its format is not
@@ -202,6 +204,8 @@ def _is_foreign(source):
         from keras_bert.checkpoints.word_vectors import is_word_vectors
 
         return is_word_vectors(source)
+    if is_foreign_embedder(source):
+        return True
     if (source / hub.CONFIG).exists():
         from keras_bert.checkpoints.keras_nlp import is_keras_nlp
 
@@ -243,6 +247,10 @@ def read_foreign(source):
         load_word_vectors,
     )
 
+    if is_foreign_embedder(source):
+        from keras_bert.checkpoints.text_embedders import load_embedder
+
+        return load_embedder(source)
     if is_allennlp(source):
         return "allennlp", *load_allennlp(source)
     if is_google(source):

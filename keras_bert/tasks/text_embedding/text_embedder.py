@@ -29,11 +29,14 @@ from keras_bert.tasks.text_embedding import (
     BINARY,
     DOCUMENT,
     FORMS,
+    LONGEST_STATIC,
     LOSSES_OF,
     PAIRS,
     QUERY,
     SCORES,
+    STATIC_EMBEDDING,
     TEXTS,
+    TRANSFORMER,
     TextEmbeddingSettings,
     as_list,
 )
@@ -45,6 +48,7 @@ from keras_bert.tasks.text_embedding.evaluation import (
 )
 from keras_bert.tasks.text_embedding.losses import OF_ROWS, GroupLoss
 from keras_bert.tasks.text_embedding.metrics import pair_similarities, similarities
+from keras_bert.text.template import PLAIN_TEMPLATE
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer
@@ -182,11 +186,26 @@ class TextEmbedder(Task):
         return {"form": self.form}
 
     def is_standard(self):
-        """Whether sentence-transformers computes the same.
+        """Whether sentence-transformers computes the same."""
+        return self.first_module is not None
 
-        It does not if `transformers` lacks the encoder, or if a layer is between both.
+    @property
+    def first_module(self):
+        """The module of sentence-transformers that begins with the text: TRANSFORMER …, or None.
+
+        It is None if `transformers` lacks the encoder, or if a layer is between both. Static
+        vectors are a STATIC_EMBEDDING if the vector is the mean of all tokens but special ones.
         """
-        return super().is_standard() and self.encoder.tensor_names(self.config).is_of_transformers
+        names, settings = self.encoder.tensor_names(self.config), self.settings
+        if not super().is_standard():
+            return None
+        if names.is_of_transformers:
+            return TRANSFORMER
+        is_plain = self.tokenizer is not None and self.tokenizer.template == PLAIN_TEMPLATE
+        is_mean = settings.pooling == "mean" and settings.include_prompt
+        is_whole = settings.max_length >= LONGEST_STATIC and not settings.lowercase
+        is_static = names.is_static_embedding and is_plain and is_mean and is_whole
+        return STATIC_EMBEDDING if is_static else None
 
     @property
     def heads_in_files(self):
