@@ -366,7 +366,8 @@ def files_of(task):
         modules.append({"idx": number, "name": str(number), "path": path, "type": of_kind})
         return path
 
-    add(task.first_module, "")
+    # The folder itself, which versions 3 and 4 take for a Transformer's if it is "".
+    add(task.first_module, "" if task.first_module == TRANSFORMER else ".")
     width = task.config.hidden_size
     if task.first_module == TRANSFORMER:
         files[f"{add('Pooling')}/config.json"] = _pooling_json(settings, width)
