@@ -180,9 +180,9 @@ def read_vectors(path, *, column=None):
         if column is not None and column not in schema.names:
             own = [name for name in schema.names if name not in _COLUMNS]
             raise InputError.naming(
-                "There is no column {!r} in {}. {colour_by} may be: {}.",
-                column,
+                "{} has no column {!r}. {colour_by} may be: {}.",
                 path,
+                column,
                 listed(own) or "nothing, as the data are texts without columns",
             )
         name = "embedding" if "embedding" in schema.names else "mean"
