@@ -16,7 +16,7 @@ from keras_bert.heads.projection import Projection
 from keras_bert.readers.retrieval_folder import RETRIEVAL
 from keras_bert.readers.text_groups import FORM_NAMES
 from keras_bert.tasks.fitting import dataset_info
-from keras_bert.tasks.losses import replica_count
+from keras_bert.tasks.losses import LossOfWholeBatch, replica_count
 from keras_bert.tasks.text_embedding import (
     DOCUMENT,
     FORMS,
@@ -307,12 +307,10 @@ class TextEmbedder(GroupTask):
         return {"embedding": loss}
 
     def compiled_losses(self):
-        if replica_count() > 1:
-            raise InputError.naming(
-                "The loss of {task} text-embedding compares the texts of a whole batch, of which "
-                "each device has a part. Train it on one device."
-            )
-        return super().compiled_losses()
+        losses = self.default_losses()
+        if replica_count() == 1:
+            return losses
+        return {name: LossOfWholeBatch(loss) for name, loss in losses.items()}
 
     def check_sample_weight(self):
         if self.settings.loss not in OF_ROWS:
