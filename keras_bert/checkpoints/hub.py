@@ -73,10 +73,14 @@ def download(name):
 
 
 def config_of(name):
-    """The path of a model's `config.json` in the cache; only it is downloaded."""
+    """The path of a model's `config.json` in the cache.
+
+    Only it is downloaded, and what says that the model is a text embedder.
+    """
     repo, revision = parsed(name)
+    names = [CONFIG, sentence_transformers.MODULES, sentence_transformers.ABOUT]
     with _download_errors(name, repo, revision):
-        return _snapshot(repo, revision, [CONFIG]) / CONFIG
+        return _snapshot(repo, revision, names) / CONFIG
 
 
 def parsed(name):
