@@ -60,7 +60,7 @@ class Test(keras.callbacks.Callback):
         self.metrics, self.labels = [], []
 
     def on_epoch_end(self, epoch, logs=None):
-        from keras_bert.inference.predict import Inference
+        from keras_bert.tasks.outputs import Inference
 
         if "val_loss" not in logs:
             return

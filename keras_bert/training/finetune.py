@@ -12,7 +12,6 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import find_model_folder, load_task, save_folder
 from keras_bert.checkpoints.hub import is_name
-from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
@@ -23,6 +22,7 @@ from keras_bert.tasks.findings import (
     result_and_loss_findings,
 )
 from keras_bert.tasks.losses import means_over
+from keras_bert.tasks.outputs import Inference
 from keras_bert.tasks.raw_data import weights_of_examples
 from keras_bert.training.checkpoint import restore_best
 from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of_run

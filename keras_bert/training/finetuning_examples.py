@@ -12,9 +12,9 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.encoders.config import check_max_length
-from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.optimizers.optimizer import layers_to_train
 from keras_bert.readers.examples import (
     divided,
     held_back,
@@ -28,11 +28,11 @@ from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.findings import counts_by_label
 from keras_bert.tasks.losses import check_can_average, means_over, replica_count
+from keras_bert.tasks.outputs import collected_outputs
 from keras_bert.text.vocabulary import note_on_unknown
 from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import line_on_labels, line_on_new_head
 from keras_bert.training.finetuning_task import StartingPoint, TaskRecipe, draw
-from keras_bert.training.optimizer import layers_to_train
 from keras_bert.training.parts.early_stopping import PREDICTED_LABELS
 from keras_bert.training.plan import BatchSource
 from keras_bert.training.selection import quality

@@ -16,13 +16,20 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.adapters import is_adapter
 from keras_bert.checkpoints.hub import is_name
-from keras_bert.checkpoints.loading import name_of, with_task_tokens
+from keras_bert.checkpoints.loading import with_task_tokens
+from keras_bert.checkpoints.locations import name_of
 from keras_bert.checkpoints.model_folder import build_task, fingerprint_of_folder
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders import new_encoder, read_architecture
 from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads import MIXES
 from keras_bert.layers.kernels.program import device
+from keras_bert.optimizers.optimizer import (
+    depths,
+    layers_to_train,
+    make_optimizer,
+    train_last_layers,
+)
 from keras_bert.tasks.training_defaults import training_defaults
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
@@ -30,12 +37,6 @@ from keras_bert.text.vocabulary_files import open_vocabulary
 from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import EarlierTask, line_on_continued
 from keras_bert.training.finetuning_settings import RANDOM
-from keras_bert.training.optimizer import (
-    depths,
-    layers_to_train,
-    make_optimizer,
-    train_last_layers,
-)
 from keras_bert.training.settings import as_list
 
 

@@ -14,6 +14,7 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
 from keras_bert.inputs.batches import without_autograph
+from keras_bert.optimizers.optimizer import depths, make_optimizer
 from keras_bert.readers.examples import not_reported
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
@@ -23,7 +24,6 @@ from keras_bert.training.costs import steps_in
 from keras_bert.training.devices import Devices, run_of, scope_of_run
 from keras_bert.training.health import health
 from keras_bert.training.loop import check_callbacks, train
-from keras_bert.training.optimizer import depths, make_optimizer
 from keras_bert.training.parts.minutes import Minutes
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretraining_examples import (

@@ -28,6 +28,7 @@ from safetensors.numpy import load_file
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inputs.batches import parts
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.records import DataFolder
 from keras_bert.tasks.losses import GlobalMean
 from keras_bert.tasks.pretraining.features import training_dataset
@@ -35,7 +36,6 @@ from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.training import loop
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.workers import Workers
 from tests.four_devices import see_devices

@@ -10,8 +10,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.training.checkpoint import Checkpoint, named_variables
-from keras_bert.training.optimizer import make_optimizer
 from tests.messages import raises_input_error
 from tests.seeds import make_rng, shifted
 

@@ -9,9 +9,10 @@ import tensorflow as tf
 import keras_bert.training.finetune as module
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
-from keras_bert.inference.predict import Inference, predict
+from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.losses import mean_outputs
+from keras_bert.tasks.outputs import Inference
 from keras_bert.training.finetune import finetune, sweep
 from keras_bert.training.finetuning_examples import read_data, sample, sample_size
 from keras_bert.training.finetuning_settings import finetune_settings

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.training.optimizer import GradientNorm, make_optimizer
+from keras_bert.optimizers.optimizer import GradientNorm, make_optimizer
 from tests.seeds import make_rng, shifted
 
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.training.optimizer import PerUpdate, WarmupLinearDecay, make_optimizer
-from keras_bert.training.update_rules import LAMB
+from keras_bert.optimizers.optimizer import make_optimizer
+from keras_bert.optimizers.schedules import PerUpdate, WarmupLinearDecay
+from keras_bert.optimizers.update_rules import LAMB
 from tests.messages import raises_input_error
 from tests.seeds import make_rng, shifted
 
