@@ -1,5 +1,7 @@
 """The optimizer of a run: its update rule, its gradients, and which layers it trains."""
 
+import dataclasses
+
 import keras
 import numpy as np
 from keras import ops
@@ -137,20 +139,65 @@ _ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
 CLIP_NORM = 1.0
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OptimizerOptions:
+    """The options of an optimizer, which the settings of a run have by the same names.
+
+    Attributes:
+        learning_rate: the highest learning rate.
+        warmup: the fraction of the steps (0 to below 1) after which it is reached.
+        weight_decay: of matrices; biases and the parameters of LayerNorm do not decay.
+        optimizer: "adamw" (Loshchilov and Hutter 2019), "lamb" (You et al. 2019, for batches of
+            thousands; see `LAMB`) or "adagrad" (Duchi et al. 2011; see `Adagrad`).
+        clip_norm: the global norm that gradients are clipped to; 0 does not clip them.
+        gradient_accumulation: batches of an update; their mean gradient is clipped.
+        schedule: the learning rate after the warm-up.
+
+    Raises `InputError` if a number is out of its range or a name is unknown.
+    """
+
+    learning_rate: float
+    warmup: float
+    weight_decay: float
+    optimizer: str = "adamw"
+    clip_norm: float = CLIP_NORM
+    gradient_accumulation: int = 1
+    schedule: str = "linear"
+
+    def __post_init__(self):
+        for name, names in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
+            if getattr(self, name) not in names:
+                raise InputError.naming(
+                    "Invalid {}. Choose from: {}. Received: {!r}.",
+                    argument(name),
+                    ", ".join(names),
+                    getattr(self, name),
+                )
+        for name, is_valid, expected in (
+            ("learning_rate", self.learning_rate > 0, "a number above 0"),
+            ("warmup", 0 <= self.warmup < 1, "a fraction of the steps, from 0 to below 1"),
+            ("weight_decay", self.weight_decay >= 0, "at least 0"),
+            ("gradient_accumulation", self.gradient_accumulation >= 1, "at least 1"),
+        ):
+            if not is_valid:
+                raise _invalid(name, expected, getattr(self, name))
+
+
+def _invalid(name, expected, value):
+    return InputError.naming(
+        "Invalid {}. Expected {}. Received: {}.", argument(name), expected, value
+    )
+
+
+def options_of(settings, **defaults):
+    """The `OptimizerOptions` in the settings of a run, by name; `defaults` replace None."""
+    names = [f.name for f in dataclasses.fields(OptimizerOptions) if hasattr(settings, f.name)]
+    given = {name: getattr(settings, name) for name in names}
+    return defaults | {name: value for name, value in given.items() if value is not None}
+
+
 def make_optimizer(
-    model,
-    *,
-    learning_rate,
-    warmup,
-    weight_decay,
-    steps,
-    optimizer="adamw",
-    clip_norm=CLIP_NORM,
-    gradient_accumulation_steps=1,
-    schedule="linear",
-    fractions=None,
-    first_steps=None,
-    measures_gradients=False,
+    model, *, steps, fractions=None, first_steps=None, measures_gradients=False, **options
 ):
     """Returns the optimizer that trains `model` for `steps` steps, built.
 
@@ -159,57 +206,30 @@ def make_optimizer(
 
     Args:
         model: the model whose trainable variables are updated.
-        learning_rate: the highest learning rate.
-        warmup: the fraction of the steps (0 to below 1) after which it is reached.
-        weight_decay: of matrices; biases and the parameters of LayerNorm do not decay.
         steps: updates of the weights; None keeps the learning rate constant from the first step.
-        optimizer: "adamw" (Loshchilov and Hutter 2019), "lamb" (You et al. 2019, for batches of
-            thousands; see `LAMB`) or "adagrad" (Duchi et al. 2011; see `Adagrad`).
-        clip_norm: the global norm that gradients are clipped to; 0 does not clip them.
-        gradient_accumulation_steps: batches of an update; their mean gradient is clipped.
-        schedule: the learning rate after the warm-up.
         fractions, first_steps: as of `LayerwiseAdamW`, per trainable variable; None is 1 and 0.
         measures_gradients: whether it has a `gradient_norm`, which is among the task's metrics.
+        **options: those of `OptimizerOptions`.
 
-    Raises `InputError` where a number is out of its range or a name is unknown.
+    Raises `InputError` if a number is out of its range or a name is unknown.
     """
-    for name, value, names in (
-        ("optimizer", optimizer, OPTIMIZERS),
-        ("schedule", schedule, SCHEDULES),
-    ):
-        if value not in names:
-            raise InputError.naming(
-                "Invalid {}. Choose from: {}. Received: {!r}.",
-                argument(name),
-                ", ".join(names),
-                value,
-            )
-    for name, value, is_valid, expected in (
-        ("steps", steps, steps is None or steps >= 1, "at least 1"),
-        ("learning_rate", learning_rate, learning_rate > 0, "a number above 0"),
-        ("warmup", warmup, 0 <= warmup < 1, "a fraction of the steps, from 0 to below 1"),
-        ("weight_decay", weight_decay, weight_decay >= 0, "at least 0"),
-        (
-            "gradient_accumulation_steps",
-            gradient_accumulation_steps,
-            gradient_accumulation_steps >= 1,
-            "at least 1",
-        ),
-    ):
-        if not is_valid:
-            raise InputError.naming(
-                "Invalid {}. Expected {}. Received: {}.", argument(name), expected, value
-            )
-    rate, accumulated = learning_rate, None
+    options = OptimizerOptions(**options)
+    if steps is not None and steps < 1:
+        raise _invalid("steps", "at least 1", steps)
+    rate, accumulated = options.learning_rate, None
     if steps is not None:
-        rate = SCHEDULES[schedule](peak=rate, warmup_steps=int(warmup * steps), steps=steps)
-    if gradient_accumulation_steps > 1:
-        accumulated = gradient_accumulation_steps
+        rate = SCHEDULES[options.schedule](
+            peak=rate, warmup_steps=int(options.warmup * steps), steps=steps
+        )
+    if options.gradient_accumulation > 1:
+        accumulated = options.gradient_accumulation
         rate = rate if steps is None else PerUpdate(schedule=rate, batches=accumulated)
-    kind, layerwise = OPTIMIZERS[optimizer], {}
+    kind, layerwise = OPTIMIZERS[options.optimizer], {}
     if any(fraction != 1 for fraction in fractions or ()) or any(first_steps or ()):
-        if optimizer != "adamw":
-            raise InputError(f"Layer-wise rates need the optimizer adamw. Received: {optimizer}.")
+        if options.optimizer != "adamw":
+            raise InputError(
+                f"Layer-wise rates need the optimizer adamw. Received: {options.optimizer}."
+            )
         count = len(model.trainable_variables)
         kind = LayerwiseAdamW
         layerwise = {"fractions": fractions or [1.0] * count}
@@ -220,12 +240,12 @@ def make_optimizer(
         kind = with_gradient_norm(kind)
     built = kind(
         rate,
-        weight_decay=weight_decay,
-        **({} if optimizer == "adagrad" else _ADAM),
-        global_clipnorm=clip_norm or None,
+        weight_decay=options.weight_decay,
+        **({} if options.optimizer == "adagrad" else _ADAM),
+        global_clipnorm=options.clip_norm or None,
         gradient_accumulation_steps=accumulated,
         # Fixed: checkpoints store variables by path, and Keras numbers automatic names.
-        name=optimizer,
+        name=options.optimizer,
         **layerwise,
     )
     built.exclude_from_weight_decay(

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import hashlib
 import json
-import math
 from typing import Any
 
 import keras
@@ -12,7 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import counted
+from keras_bert.base.settings import as_list
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.adapters import is_adapter
 from keras_bert.checkpoints.hub import is_name
@@ -28,6 +28,7 @@ from keras_bert.optimizers.optimizer import (
     depths,
     layers_to_train,
     make_optimizer,
+    options_of,
     train_last_layers,
 )
 from keras_bert.tasks.training_defaults import training_defaults
@@ -37,7 +38,7 @@ from keras_bert.text.vocabulary_files import open_vocabulary
 from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import EarlierTask, line_on_continued
 from keras_bert.training.finetuning_settings import RANDOM
-from keras_bert.training.settings import as_list
+from keras_bert.training.parts.lora import enable_lora
 
 
 class StartingPoint:
@@ -276,10 +277,8 @@ class TaskRecipe:
         if self.earlier is not None:
             heads = self.earlier.continue_in(task)
             report(line_on_continued(settings, self.earlier.options, *heads))
-        if settings.lora_rank is not None:
-            layers = settings.lora_layers and as_list(settings.lora_layers)
-            encoder.enable_lora(settings.lora_rank, alpha=settings.lora_alpha, layers=layers)
-            report(_line_on_lora(task))
+        if (line := enable_lora(task, settings)) is not None:
+            report(line)
         if settings.recompute:
             encoder.require("recompute")
             encoder.recomputes = True
@@ -331,19 +330,6 @@ def _static_vectors(earlier, settings, tokenizer):
     return vectors
 
 
-def _line_on_lora(task):
-    """A line on what is trained, in numbers of parameters."""
-    trained, held = (
-        sum(math.prod(weight.shape) for weight in weights)
-        for weights in (task.trainable_weights, task.non_trainable_weights)
-    )
-    lora = task.encoder.lora
-    return (
-        f"Training {trained:,} parameters: the head, and LoRA of rank {lora.rank} in "
-        f"{listed(lora.layers)}. {held:,} are frozen."
-    )
-
-
 _LENGTHS = 4
 # Compiling a step takes XLA up to a minute. So many tokens of a base model make up for it, by
 # estimate: benchmarks/NOTES.md.
@@ -381,11 +367,8 @@ def compile_for(settings, plan, *, model, task, jit_compile=False):
     unfreeze_every = plan.evaluate_every if settings.gradual_unfreezing else 0
     optimizer = make_optimizer(
         model,
-        learning_rate=settings.learning_rate,
-        warmup=settings.warmup,
-        weight_decay=settings.weight_decay,
+        **options_of(settings),
         steps=plan.steps,
-        schedule=settings.schedule,
         fractions=[settings.layer_decay**below for below in depth],
         first_steps=[unfreeze_every * below for below in depth],
         measures_gradients=model is task,

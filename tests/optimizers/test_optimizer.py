@@ -138,7 +138,7 @@ def test_a_step_of_several_batches_is_that_of_their_mean_gradient(name):
     settings = {"learning_rate": 0.1, "warmup": 0.5, "weight_decay": 0.3, "steps": 4}
     whole, parts = small_model(), small_model()
     at_once = make_optimizer(whole, optimizer=name, **settings)
-    collected = make_optimizer(parts, optimizer=name, gradient_accumulation_steps=3, **settings)
+    collected = make_optimizer(parts, optimizer=name, gradient_accumulation=3, **settings)
     # Each batch's gradient is beyond the clipping norm of 1, and their mean is not always.
     batches = draw_gradients(whole, steps=12, scale=0.4)
     for step in range(4):
@@ -188,7 +188,7 @@ def test_the_training_step_is_traced_once(name, batches, monkeypatch):
         weight_decay=0.0,
         steps=4,
         optimizer=name,
-        gradient_accumulation_steps=batches,
+        gradient_accumulation=batches,
     )
     model.compile(optimizer, loss="mse")
     step, traces = model.train_step, []
@@ -211,7 +211,7 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
             weight_decay=0.1,
             steps=4,
             optimizer=name,
-            gradient_accumulation_steps=batches,
+            gradient_accumulation=batches,
         )
         model.compile(optimizer, loss="mse")
         x = np.array([[0, 1], [1, 3]])
@@ -229,7 +229,7 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
         ({"warmup": 1.0}, "`warmup`. ... Received: 1.0"),
         ({"weight_decay": -0.1}, "`weight_decay`. ... Received: -0.1"),
         ({"optimizer": "sgd"}, "Choose from: adamw, lamb, adagrad. Received: 'sgd'"),
-        ({"gradient_accumulation_steps": 0}, "`gradient_accumulation_steps`. ... Received: 0"),
+        ({"gradient_accumulation": 0}, "`gradient_accumulation`. ... Received: 0"),
         ({"schedule": "square"}, "Choose from: linear, ...constant. Received: 'square'"),
         ({"optimizer": "lamb", "fractions": [0.5] * 6}, "need the optimizer adamw. Received: lamb"),
     ],

@@ -470,7 +470,7 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
     "options",
     [
         {},
-        {"optimizer": "lamb", "gradient_accumulation_steps": 2},
+        {"optimizer": "lamb", "gradient_accumulation": 2},
         {"fractions": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
         {"optimizer": "adagrad"},
     ],
