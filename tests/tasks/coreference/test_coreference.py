@@ -13,7 +13,7 @@ from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.heads.spans import AntecedentLoss, AntecedentScores
 from keras_bert.tasks.coreference.coreference_resolver import clusters_of
-from keras_bert.tasks.coreference.features import cluster_numbers
+from keras_bert.tasks.coreference.signatures import cluster_numbers
 from tests.exports.answers import check_clusters
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
