@@ -42,6 +42,7 @@ from keras_bert.training.parts.keep_best import KeepBest
 from keras_bert.training.parts.lora import Lora
 from keras_bert.training.parts.results import LayerMix, Results
 from keras_bert.training.parts.tensorboard import TensorBoard
+from keras_bert.training.parts.trained_layers import TrainedLayers
 from keras_bert.training.parts.tuning import Tuning
 from keras_bert.training.parts.user_callbacks import UserCallbacks
 from keras_bert.training.plan import plan_epochs
@@ -116,7 +117,7 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
     settings = finetune_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
     with scope_of_run(settings, report, command="finetune"):
-        data, task = read_data(settings, given, report)
+        data = read_data(settings, given, report)
         data = dataclasses.replace(data, chosen=chosen)
         if sample_weight is not None:
             weights = weights_of_examples(sample_weight, data.train.examples)
@@ -125,11 +126,11 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
             data = dataclasses.replace(data, inputs=inputs)
         first, settings = settings, data.recipe.resolved(settings)
         if settings.folds is not None:
-            return run_folds(settings, data, task, partial(finetune_on, report=report), report)
+            return run_folds(settings, data, partial(finetune_on, report=report), report)
         runs = settings.runs()
         if len(runs) == 1:
-            return finetune_on(data, settings, report, task=task)
-        return _finetune_several(runs, settings, first, data, task, given, report)
+            return finetune_on(data, settings, report)
+        return _finetune_several(runs, settings, first, data, given, report)
 
 
 class _SweepClassifier(ClassifierSettings, SweepSettings):
@@ -174,15 +175,14 @@ def sweep_given(given, report, *, chosen=frozenset()):
     check_callbacks(settings.callbacks)
     first = of_run.of(next(iter(settings.runs().values())))
     with scope_of_run(settings, report, command="sweep"):
-        data, task = read_data(first, given, report)
+        data = read_data(first, given, report)
         by_default = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
         data = dataclasses.replace(data, chosen=chosen | by_default)
         count = len(data.train.examples)
-        first = data.recipe.with_training_defaults(data.recipe.resolved(first), count, not_reported)
         settings = data.recipe.resolved(settings)
         settings = data.recipe.with_defaults_of_sweep(settings, count, report)
         runs = {name: of_run.of(run) for name, run in settings.runs().items()}
-        one_run = _runs_on(data, task, first, report)
+        one_run = _runs_on(data, report)
         return run_series(
             settings,
             runs,
@@ -197,21 +197,21 @@ def sweep_given(given, report, *, chosen=frozenset()):
         )
 
 
-def _finetune_several(runs, settings, first, data, task, given, report):
+def _finetune_several(runs, settings, first, data, given, report):
     """Makes the runs of several seeds, fractions and starts, and keeps the best model.
 
     Args:
         runs: the settings of each run by name.
         settings: those of all, resolved by the recipe of the data; `first` are the unresolved ones.
-        data, task: what `read_data` gives.
+        data: what `read_data` gives.
         given: the caller's arguments by name.
         report: called with each line about the runs.
     """
-    one_run, inputs = {False: _runs_on(data, task, settings, report)}, dict(data.inputs)
+    one_run, inputs = {False: _runs_on(data, report)}, dict(data.inputs)
     is_baseline = {name: name.startswith(BASELINE) for name in runs}
     if settings.baseline is not None:
-        baseline, task = read_baseline(data, first, given, report)
-        one_run[True] = _runs_on(baseline, task, baseline.recipe.resolved(first), report)
+        baseline = read_baseline(data, first, given, report)
+        one_run[True] = _runs_on(baseline, report)
         inputs[BASELINE] = baseline.inputs["model"]
         runs = {n: baseline.recipe.resolved(x) if is_baseline[n] else x for n, x in runs.items()}
     varied, summarize = ("train_fraction", "seed"), over_sizes
@@ -249,24 +249,13 @@ def read_baseline(data, settings, given, report):
     return read_data(settings, given, report, examples=examples, is_random=is_random)
 
 
-def _runs_on(data, task, first, report):
+def _runs_on(data, report):
     """A function of settings that makes one run after another on the same `FinetuningData`.
 
-    `task` is that of the settings `first`. The outputs of a frozen encoder that a run computes are
-    there for the runs after it.
+    The outputs of a frozen encoder that a run computes are there for the runs after it.
     """
-
-    def task_settings(settings):
-        unfrozen = settings.epochs if settings.gradual_unfreezing else None
-        return settings.seed, settings.layers, unfrozen
-
-    tasks, encoded = {task_settings(first): task}, {}
-
-    def one_run(settings):
-        built = tasks.pop(task_settings(settings), None)
-        return finetune_on(data, settings, report, task=built, encoded=encoded)
-
-    return one_run
+    encoded = {}
+    return lambda settings: finetune_on(data, settings, report, encoded=encoded)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -307,31 +296,38 @@ class FinetuningRun(Run):
 # In the order in which their callbacks are called, and their keys of metrics.json come: callbacks
 # of users see the log of a record before the best weights are written, and may end the run.
 PARTS = (
-    *(FrozenEncoder, TensorBoard, BadBatch, UserCallbacks, EarlyStopping, KeepBest, Lora),
+    *(
+        TrainedLayers,
+        FrozenEncoder,
+        TensorBoard,
+        BadBatch,
+        UserCallbacks,
+        EarlyStopping,
+        KeepBest,
+        Lora,
+    ),
     *(Results, Findings, Tuning, LayerMix),
 )
 
 
-def finetune_on(data, settings, report, *, task=None, encoded=None):
+def finetune_on(data, settings, report, *, encoded=None):
     """Makes a run in the folder `settings.output`, or resumes it there; returns the metrics.
 
     Args:
         data: the `FinetuningData` that `read_data` gives.
-        settings: those of the run, resolved by the recipe of the data but for `training_defaults`.
+        settings: those of the run, resolved by the recipe of the data but for its defaults.
         report: called with each line about the run.
-        task: the task of these settings, if it is built already.
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
     """
     count = sample_size(settings.train_fraction, data.train.examples)
-    given = dataclasses.replace(settings, learning_rate=None, epochs=None)
-    defaults = data.recipe.with_training_defaults(given, count, not_reported)
-    settings = data.recipe.with_training_defaults(settings, count, report)
+    defaults = data.recipe.default_settings(settings, count)
+    settings = data.recipe.with_defaults(settings, defaults, count, report)
     plan = finetuning_plan(settings, data.train)
     with run_of(settings, command="finetune", inputs=data.inputs) as folder:
         if folder.finished:
             report(f"The run in {settings.output} is finished already. These are its results.")
             return folder.read_metrics()
-        task, examples = task or data.recipe.build(settings, report), data.train
+        task, examples = data.recipe.build(settings, report), data.train
         if count < len(data.train.examples):
             of_all = counted(len(data.train.examples), "training example")
             report(f"Training on {count:,} of the {of_all}.")

@@ -20,7 +20,6 @@ from keras_bert.readers.examples import (
     held_back,
     line_on_held_back,
     line_on_missing_labels,
-    not_reported,
     report_source,
 )
 from keras_bert.readers.labels import unknown_labels_note
@@ -68,7 +67,7 @@ class FinetuningData:
 
 
 def read_data(settings, given, report, *, examples=None, is_random=False):
-    """-> (the `FinetuningData` of some runs, the task of the first one).
+    """Returns the `FinetuningData` of some runs.
 
     Args:
         settings: the settings of the first run, of `finetune_settings`.
@@ -130,9 +129,8 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
         max_length=settings.max_length or longest,
         hidden_size=encoder.config.hidden_size,
     )
-    count = sample_size(settings.fractions[0], train)
-    first = recipe.with_training_defaults(settings, count, not_reported)
-    task = recipe.build(first, report, drawn=drawn)
+    task = recipe.build(settings, report, drawn=drawn)
+    recipe.built[settings.seed, settings.layers] = task
     if settings.ensemble:
         check_can_average(task.default_losses())
         task.check_export()
@@ -148,7 +146,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
     if settings.static_vectors is not None:
         folder = find_model_folder(settings.static_vectors)
         inputs["static_vectors"] = fingerprint_of_folder(folder)
-    return FinetuningData(recipe=recipe, train=train, dev=dev, inputs=inputs), task
+    return FinetuningData(recipe=recipe, train=train, dev=dev, inputs=inputs)
 
 
 def _line_on_pooling(encoder, of_task):

@@ -28,6 +28,7 @@ from keras_bert.training.parts.early_stopping import PatienceSettings
 from keras_bert.training.parts.frozen_encoder import FrozenEncoderSettings
 from keras_bert.training.parts.keep_best import KeepSettings
 from keras_bert.training.parts.lora import LoraSettings
+from keras_bert.training.parts.trained_layers import TrainedLayersSettings
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings
 
 BASELINE = "baseline"
@@ -35,7 +36,12 @@ RANDOM = "random"  # the baseline with random weights
 
 
 class LabelledRunSettings(
-    LoraSettings, FrozenEncoderSettings, PatienceSettings, KeepSettings, RunSettings
+    TrainedLayersSettings,
+    LoraSettings,
+    FrozenEncoderSettings,
+    PatienceSettings,
+    KeepSettings,
+    RunSettings,
 ):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
@@ -130,19 +136,6 @@ class LabelledRunSettings(
     freeze_static_vectors: bool = advanced_setting(
         False, help="keep the `static_vectors` as they are"
     )
-    train_layers: int | None = optimisation_setting(
-        None,
-        help="train only the last layers, this many, and the head; freeze the rest",
-        unit="LAYERS",
-        default_help="the whole model",
-        at_least=1,
-    )
-    gradual_unfreezing: bool = optimisation_setting(
-        False,
-        help="train the head alone in the first epoch, and unfreeze one more layer in each "
-        "following epoch, from the last down (ULMFiT)",
-        common=True,
-    )
     num_seeds: int = optimisation_setting(
         1,
         help="repeat each run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
@@ -178,12 +171,6 @@ class LabelledRunSettings(
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError.naming("{freeze_static_vectors} needs {static_vectors}.")
         check_seeds(self)
-        if self.gradual_unfreezing and self.epochs == 1:
-            raise InputError.naming(
-                "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
-                "of 2 or more. Received: {}.",
-                self.epochs,
-            )
 
     @property
     def columns(self):

@@ -26,10 +26,8 @@ from keras_bert.heads import MIXES
 from keras_bert.layers.kernels.program import device
 from keras_bert.optimizers.optimizer import (
     depths,
-    layers_to_train,
     make_optimizer,
     options_of,
-    train_last_layers,
 )
 from keras_bert.tasks.training_defaults import training_defaults
 from keras_bert.text.template import BERT_TEMPLATE
@@ -179,6 +177,8 @@ class TaskRecipe:
         columns: the columns of the training data.
         max_length: the maximum sequence length in tokens.
         hidden_size: that of the encoder.
+        built: tasks that were built to tokenize the examples, by seed and layers. `build` gives
+            each away once.
     """
 
     task_class: type
@@ -189,23 +189,28 @@ class TaskRecipe:
     columns: Any
     max_length: int
     hidden_size: int
+    built: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def resolved(self, settings):
         """The settings of a run, with the model's options where none are given."""
         return dataclasses.replace(settings, **self.options)
 
-    def with_training_defaults(self, settings, count, report):
-        """The settings of a run on so many examples, with `training_defaults` where none are given.
+    def default_settings(self, settings, count):
+        """The settings of a run on so many examples, with the default learning rate and epochs."""
+        defaults = self._training_defaults(settings)
+        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
+        return dataclasses.replace(settings, learning_rate=defaults.learning_rate, epochs=epochs)
+
+    def with_defaults(self, settings, defaults, count, report):
+        """The settings of a run, with those of `default_settings` that are not given.
 
         `report` is called with a line on these.
         """
-        defaults = self._training_defaults(settings)
-        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
-        chosen = {"learning_rate": defaults.learning_rate, "epochs": epochs}
-        return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
+        chosen = {name: getattr(defaults, name) for name in ("learning_rate", "epochs")}
+        return self._with_defaults(settings, chosen, count, report)
 
     def with_defaults_of_sweep(self, settings, count, report):
-        """As `with_training_defaults` for a sweep, which tries several rates and numbers of epochs.
+        """As `with_defaults` for a sweep, which tries several rates and numbers of epochs.
 
         One that compares layers tries one of both.
         """
@@ -216,7 +221,7 @@ class TaskRecipe:
         else:
             rates, epochs = defaults.learning_rates_to_try, defaults.epochs_to_try(**examples)
         chosen = {"learning_rate": rates, "epochs": epochs}
-        return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
+        return self._with_defaults(settings, chosen, count, report)
 
     def _training_defaults(self, settings):
         return training_defaults(
@@ -227,7 +232,7 @@ class TaskRecipe:
             rate_factor=self.task_class.RATE_FACTOR,
         )
 
-    def _with_defaults(self, settings, chosen, least_steps, count, report):
+    def _with_defaults(self, settings, chosen, count, report):
         """The settings with those of `chosen` that are not given, and a line on these."""
         chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
         if chosen:
@@ -235,6 +240,7 @@ class TaskRecipe:
                 f"{name} {', '.join(f'{number:g}' for number in as_list(value))}"
                 for name, value in chosen.items()
             ]
+            least_steps = self._training_defaults(settings).least_steps
             steps = f", for at least {least_steps} steps" if "epochs" in chosen else ""
             weights = "random" if self.start.is_random else "trained"
             report(
@@ -251,6 +257,9 @@ class TaskRecipe:
             report: called with each line about the head.
             drawn: the result of `draw` for these settings, if there is one already.
         """
+        key = settings.seed, settings.layers
+        if drawn is None and key in self.built:
+            return self.built.pop(key)
         encoder, tokenizer = drawn or draw(self.start, settings)
         arguments = {
             **self.inferred_arguments,
@@ -282,14 +291,6 @@ class TaskRecipe:
         if settings.recompute:
             encoder.require("recompute")
             encoder.recomputes = True
-        if not settings.freeze_encoder:
-            epochs = settings.epochs if settings.gradual_unfreezing else None
-            groups = task.read_groups
-            layers = layers_to_train(groups, last=settings.train_layers, epochs=epochs)
-            above = len(groups) - 1  # the embeddings
-            if layers <= above:
-                train_last_layers(task, layers)
-                report(f"Training the head and the last {layers} of {counted(above, 'layer')}.")
         return task
 
 

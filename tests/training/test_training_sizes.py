@@ -108,11 +108,11 @@ def test_the_scores_are_those_of_the_runs(sizes):
 @pytest.fixture(scope="module")
 def opened(given):
     settings = finetune_settings("classifier").of({**given, "output": "none"})
-    return settings, *read_data(settings, given, lambda line: None)
+    return settings, read_data(settings, given, lambda line: None)
 
 
 def test_a_sample_depends_on_the_seed_and_contains_smaller_ones(opened):
-    _, data, _ = opened
+    _, data = opened
 
     def drawn(fraction, seed):
         count = sample_size(fraction, data.train.examples)
@@ -125,9 +125,10 @@ def test_a_sample_depends_on_the_seed_and_contains_smaller_ones(opened):
 
 
 def test_the_baseline_has_the_sizes_of_the_model_and_random_weights(opened, given):
-    settings, data, model = opened
+    settings, data = opened
     asked = settings.of({**vars(settings), "baseline": "random"})
-    baseline, random = module.read_baseline(data, asked, given, lambda line: None)
+    baseline = module.read_baseline(data, asked, given, lambda line: None)
+    model, random = (of.recipe.build(asked, lambda line: None) for of in (data, baseline))
     assert random.config == model.config and random.labels == model.labels
     kernel, other = (task.encoder.blocks[0].weights[0] for task in (model, random))
     assert kernel.shape == other.shape and not np.allclose(kernel, other)
