@@ -60,7 +60,7 @@ class Test(keras.callbacks.Callback):
         self.metrics, self.labels = [], []
 
     def on_epoch_end(self, epoch, logs=None):
-        from keras_bert.inference.predict import Inference
+        from keras_bert.tasks.outputs import Inference
 
         if "val_loss" not in logs:
             return
@@ -119,7 +119,7 @@ def measured(arguments, *, model, data, count, seed):
 
 def replayed(path):
     """Lines of Markdown: each cell as it was trained, and as the rule of the library ends it."""
-    from keras_bert.training.parts.early_stopping import EarlyStopping
+    from keras_bert.training.parts.early_stopping import EarlyStopping, patience_of
 
     rows, whole, stopped = [], [], []
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
@@ -132,7 +132,7 @@ def replayed(path):
         settings = SimpleNamespace(
             patience=None, epochs=cell["epochs"], keep="best", gradual_unfreezing=False
         )
-        rule = EarlyStopping.of(settings, cell["metric"])
+        rule = EarlyStopping(cell["metric"], patience_of(settings))
         lengths = range(1, len(records) + 1)
         end = next((n for n in lengths if rule.is_over(records[:n])), len(records))
         scores = [

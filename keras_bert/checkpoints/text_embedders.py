@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_bert import tasks
 from keras_bert.base.errors import InputError, warn_user
 from keras_bert.base.files import read_json
 from keras_bert.checkpoints import tensor_files
@@ -31,7 +32,6 @@ from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.layers.dense import without_random_weights
 from keras_bert.tasks.text_embedding import LONGEST_STATIC, STATIC_EMBEDDING, TRANSFORMER
-from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 from keras_bert.text.template import PLAIN_TEMPLATE
 from keras_bert.text.vocabulary import TOKENIZER_FILE
 
@@ -75,9 +75,9 @@ def _static_embedding(folder, inner):
     table, tokenizer = _table(inner), _plain_tokenizer(inner)
     encoder = _encoder(table, tokenizer, inner)
     steps = SentenceTransformer(folder, encoder.config, is_static=True)
-    task = TextEmbedder(
-        encoder, tokenizer, max_length=_longest(inner) or LONGEST_STATIC, **steps.settings
-    )
+    text_embedder = tasks.task_class(TEXT_EMBEDDING)
+    max_length = _longest(inner) or LONGEST_STATIC
+    task = text_embedder(encoder, tokenizer, max_length=max_length, **steps.settings)
     steps.assign(task)
     return task
 
@@ -107,9 +107,8 @@ def _model2vec(folder):
             )
     encoder = _encoder(table, tokenizer, folder)
     max_length = LONGEST_STATIC if length is None else length
-    return TextEmbedder(
-        encoder, tokenizer, pooling="mean", normalize=normalize, max_length=max_length
-    )
+    settings = {"pooling": "mean", "normalize": normalize, "max_length": max_length}
+    return tasks.task_class(TEXT_EMBEDDING)(encoder, tokenizer, **settings)
 
 
 def _plain_tokenizer(folder):
