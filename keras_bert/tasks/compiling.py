@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert.base.errors import InputError, warn_user
+from keras_bert.base.formatting import counted
 from keras_bert.tasks.losses import global_means
 from keras_bert.tasks.raw_data import LabelledModel
 from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
@@ -162,10 +163,11 @@ class CompiledModel(LabelledModel):
         """
         if self.compiled and self._defaults is None:
             if schedule_is_over(self.optimizer):
+                steps = counted(steps_done(self.optimizer), "step")
                 raise InputError(
-                    f"All {steps_done(self.optimizer):,} steps of the learning rate's schedule "
-                    "are done, and the rate is 0: nothing would be learned. Leave `steps` out of "
-                    "`compile_defaults`, and each `fit` plans its own, or compile the task again."
+                    f"The learning rate's schedule of {steps} is over, and the rate is 0: nothing "
+                    "would be learned. Leave `steps` out of `compile_defaults`, and each `fit` "
+                    "plans its own, or compile the task again."
                 )
             return
         defaults = self._defaults if self.compiled else _Defaults({})

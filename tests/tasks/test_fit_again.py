@@ -122,7 +122,7 @@ def test_the_optimizer_of_the_user_stays():
     task.compile_defaults(steps=2)
     fit(task, batch_size=9)
     fit(task, batch_size=9)  # one schedule over two fits
-    with pytest.raises(InputError, match="All 2 steps of the learning rate's schedule are done"):
+    with pytest.raises(InputError, match="The learning rate's schedule of 2 steps is over"):
         fit(task)
 
 

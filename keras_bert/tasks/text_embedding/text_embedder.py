@@ -433,7 +433,7 @@ class TextEmbedder(Task):
             if max(negatives):
                 low, high = min(negatives), max(negatives)
                 count = f"{low}" if low == high else f"{low} to {high}"
-                line += f", with {count} negatives"
+                line += f", with {counted(count, 'negative')}"
         if form == SCORES:
             scores = [example.label for example in train]
             line += f" from {min(scores):g} to {max(scores):g}"
