@@ -5,13 +5,12 @@ that `keras-bert --help` answers at once and the model code can be used without 
 checkers and editors follow the imports at the end.
 """
 
-import os
 from typing import TYPE_CHECKING
 
 from keras_bert.base import lazy_names
+from keras_bert.base.start_up import hide_start_up_logs
 
-# Before TensorFlow is imported, whose C++ code reads it then: no log of what it found on start.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+hide_start_up_logs()  # before TensorFlow is imported
 
 __version__ = "0.1.0"
 
