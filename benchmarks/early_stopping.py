@@ -16,6 +16,7 @@ that is kept, of the whole run and of the rule's, and their sums.
 """
 
 import json
+import math
 import shutil
 import statistics
 import time
@@ -155,16 +156,26 @@ def replayed(path):
             for part in (records, records[:end])
         ]
         name = f"{cell['data']} | {cell['model']} | {cell['count']} | {cell['seed']}"
-        rows.append(f"| {name} | {len(records)} | {end} | {scores[0]} | {scores[1]} |")
+        seconds = [
+            sum(cell["processor_seconds"][:number]) if "processor_seconds" in cell else math.nan
+            for number in (len(records), end)
+        ]
+        times = " | ".join("–" if math.isnan(x) else f"{x:.0f}" for x in seconds)
+        rows.append(f"| {name} | {len(records)} | {end} | {times} | {scores[0]} | {scores[1]} |")
         whole.append(scores[0])
-        stopped.append((scores[1], end / len(records)))
-    yield "| data | model | examples | seed | epochs | of the rule | test metric | of the rule |"
-    yield "|---|---|---|---|---|---|---|---|"
+        stopped.append((scores[1], end / len(records), seconds[1] / seconds[0]))
+    yield (
+        "| data | model | examples | seed | epochs | of the rule | processor seconds | of the rule "
+        "| test metric | of the rule |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     yield from rows
-    scores, fractions = zip(*stopped, strict=True)
+    scores, fractions, of_time = zip(*stopped, strict=True)
+    timed = [fraction for fraction in of_time if not math.isnan(fraction)]
+    time_text = f" and {statistics.mean(timed):.0%} of the time" if timed else ""
     yield (
         f"The means: {statistics.mean(whole):.2f} and {statistics.mean(scores):.2f}, in "
-        f"{statistics.mean(fractions):.0%} of the epochs."
+        f"{statistics.mean(fractions):.0%} of the epochs{time_text}."
     )
 
 
