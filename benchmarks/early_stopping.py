@@ -76,7 +76,7 @@ class Test(keras.callbacks.Callback):
         self._began = time.perf_counter(), time.process_time()
 
     def _evaluate(self):
-        from keras_bert.inference.predict import Inference
+        from keras_bert.tasks.outputs import Inference
 
         task = self.model
         examples = list(task.read(self._examples, inferred_arguments=task.inferred_arguments))
@@ -135,7 +135,7 @@ def measured(arguments, *, model, data, count, seed):
 
 def replayed(path):
     """Lines of Markdown: each cell as it was trained, and as the rule of the library ends it."""
-    from keras_bert.training.parts.early_stopping import EarlyStopping
+    from keras_bert.training.parts.early_stopping import EarlyStopping, patience_of
 
     rows, whole, stopped = [], [], []
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
@@ -148,7 +148,7 @@ def replayed(path):
         settings = SimpleNamespace(
             patience=None, epochs=cell["epochs"], keep="best", gradual_unfreezing=False
         )
-        rule = EarlyStopping.of(settings, cell["metric"])
+        rule = EarlyStopping(cell["metric"], patience_of(settings))
         lengths = range(1, len(records) + 1)
         end = next((n for n in lengths if rule.is_over(records[:n])), len(records))
         scores = [

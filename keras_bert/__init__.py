@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from keras_bert.base import lazy_names
 from keras_bert.base.start_up import hide_start_up_logs
+from keras_bert.base.version import __version__ as __version__
 
 hide_start_up_logs()  # before TensorFlow is imported
-
-__version__ = "0.1.0"
 
 # The module of each public name.
 _HOMES = {
@@ -93,7 +92,7 @@ _HOMES = {
         "keras_bert.pictures.run": "draw_run",
         "keras_bert.pictures.predictions": "show_predictions",
         "keras_bert.pictures.comparison": "draw_comparison",
-        "keras_bert.cli.doctor": "diagnose",
+        "keras_bert.diagnosis": "diagnose",
         "keras_bert.samples.quickstart": "quickstart",
     }.items()
     for name in names.split()
@@ -112,7 +111,7 @@ if TYPE_CHECKING:
     from keras_bert.checkpoints.loading import load as load
     from keras_bert.checkpoints.loading import load_task as load_task
     from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
-    from keras_bert.cli.doctor import diagnose as diagnose
+    from keras_bert.diagnosis import diagnose as diagnose
     from keras_bert.encoders.albert import AlbertConfig as AlbertConfig
     from keras_bert.encoders.albert.encoder import AlbertEncoder as AlbertEncoder
     from keras_bert.encoders.bert import BertConfig as BertConfig

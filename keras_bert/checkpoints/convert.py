@@ -23,7 +23,7 @@ from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.config_json import CONFIG
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
-from keras_bert.checkpoints.loading import find_model_folder, read_foreign
+from keras_bert.checkpoints.locations import find_model_folder, read_foreign
 from keras_bert.checkpoints.model_folder import (
     build_task,
     folders_read,

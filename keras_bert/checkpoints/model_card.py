@@ -9,10 +9,10 @@ import json
 import re
 from pathlib import Path
 
-import keras_bert
 from keras_bert.base.files import read_json, read_small, write_text
 from keras_bert.base.formatting import counted
 from keras_bert.base.terminal import escaped
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints.config_json import CONFIG, stored
 from keras_bert.checkpoints.model_folder import CARD
 from keras_bert.tasks import TASKS
@@ -87,7 +87,7 @@ def model_card(config, *, name=None, settings=None, metrics=None):
         f"# {_markdown(name)}",
         "",
         f"{_markdown(_described(task_type, base, settings))} Made with keras-bert "
-        f"{_markdown(stored_keys.get('version', keras_bert.__version__))}.",
+        f"{_markdown(stored_keys.get('version', __version__))}.",
         "",
         *_table("Training", _training(config, base, settings, metrics)),
         *_table(f"Metrics on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-import keras_bert
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_json, read_small
 from keras_bert.base.formatting import listed
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints import tensor_files
 from keras_bert.heads import parts_of
 from keras_bert.tasks.text_embedding import COSINE, SIMILARITIES, Projected
@@ -348,7 +348,7 @@ def files_of(task):
     files[MODULES] = modules
     files[LENGTH] = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
     files[ABOUT] = {
-        "__version__": {"keras_bert": keras_bert.__version__},
+        "__version__": {"keras_bert": __version__},
         "model_type": "SentenceTransformer",
         "prompts": settings.prompt_texts,
         "default_prompt_name": settings.default_prompt,

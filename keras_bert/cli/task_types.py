@@ -135,11 +135,11 @@ def _configs(model):
     configs = [folder / "config.json", folder / "model" / "config.json"]
     if any(path.exists() for path in configs):
         return configs
-    from keras_bert.checkpoints import hub, loading
+    from keras_bert.checkpoints import hub, locations
 
     if str(model).startswith(hub.SCHEME):
         return [hub.config_of(model)]
-    return [loading.local_folder(model) / "config.json"]
+    return [locations.local_folder(model) / "config.json"]
 
 
 def _task_type_in(config):

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.settings import takes
-from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import build_task
 from keras_bert.checkpoints.pretrained_checkpoint import (
     PretrainedCheckpoint,
@@ -27,7 +27,6 @@ from keras_bert.inputs.framing import frame, windows
 from keras_bert.readers import TextFileSettings
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.texts import TextSource
-from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,7 +364,7 @@ def open_text_embedder(model):
     if isinstance(model, tuple):
         return None
     task = model
-    if not isinstance(model, TextEmbedder):
+    if "text-vectors" not in getattr(model, "OFFERS", ()):
         folder = find_model_folder(model)
         if not may_be_text_embedder(folder):
             return None
@@ -388,7 +387,11 @@ def open_model(model):
 
     Raises `InputError` if the folder has no supported tokenizer.
     """
-    encoder, tokenizer = model if isinstance(model, tuple) else load(find_model_folder(model))
+    if isinstance(model, tuple):
+        encoder, tokenizer = model
+    else:
+        checkpoint = PretrainedCheckpoint(find_model_folder(model))
+        encoder, tokenizer = checkpoint.encoder(), checkpoint.tokenizer
     if tokenizer is None:
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
     return encoder, tokenizer

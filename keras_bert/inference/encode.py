@@ -9,8 +9,8 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.formatting import counted
 from keras_bert.base.progress import ProgressBar
-from keras_bert.inference.predict import check_finite
 from keras_bert.readers.sources import plain
+from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.text_embedding.features import inputs_of_texts, prompt_tokens
 
 # The attribute of a task with its traced function.

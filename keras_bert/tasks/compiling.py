@@ -10,10 +10,11 @@ import numpy as np
 
 from keras_bert.base.errors import InputError, warn_user
 from keras_bert.base.formatting import counted
+from keras_bert.optimizers.optimizer import default_optimizer, schedule_is_over, steps_done
+from keras_bert.optimizers.schedules import PerUpdate
 from keras_bert.tasks.losses import global_means
 from keras_bert.tasks.raw_data import LabelledModel
 from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
-from keras_bert.training.optimizer import PerUpdate, default_optimizer, schedule_is_over, steps_done
 
 BATCH_SIZE = 32  # Keras's own default
 

@@ -15,9 +15,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file
 from keras_bert.base.formatting import percent
 from keras_bert.base.progress import ProgressBar
+from keras_bert.optimizers.optimizer import GRADIENT_NORM
 from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
 from keras_bert.text.vocabulary import MASK
-from keras_bert.training.optimizer import GRADIENT_NORM
 
 
 class NotFinite(InputError):

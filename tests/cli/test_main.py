@@ -345,7 +345,7 @@ def test_the_help_of_a_command_opens_no_broken_model(command, tmp_path, capsys, 
     def no_memory(model):
         raise MemoryError
 
-    monkeypatch.setattr("keras_bert.checkpoints.loading.local_folder", no_memory)
+    monkeypatch.setattr("keras_bert.checkpoints.locations.local_folder", no_memory)
     with pytest.raises(SystemExit) as stopped:
         cli.main([command, "--model", str(tmp_path), "--help"])
     assert stopped.value.code == 0

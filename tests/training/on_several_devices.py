@@ -28,6 +28,7 @@ from safetensors.numpy import load_file
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inputs.batches import parts
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.records import DataFolder
 from keras_bert.tasks.losses import GlobalMean
 from keras_bert.tasks.pretraining.features import training_dataset
@@ -35,7 +36,6 @@ from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.training import loop
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.workers import Workers
 from tests.four_devices import see_devices
@@ -470,7 +470,7 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
     "options",
     [
         {},
-        {"optimizer": "lamb", "gradient_accumulation_steps": 2},
+        {"optimizer": "lamb", "gradient_accumulation": 2},
         {"fractions": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
         {"optimizer": "adagrad"},
     ],

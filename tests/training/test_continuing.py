@@ -90,9 +90,7 @@ def saved(folder):
 def continued(folder, tmp_path, monkeypatch):
     """A function that fine-tunes without a step, and returns (its folder, what it reported)."""
     monkeypatch.setattr(
-        module,
-        "train",
-        lambda model, run, source, plan, **options: [{"step": plan.steps, "seconds": 0.0}],
+        module, "train", lambda run, parts: [{"step": run.plan.steps, "seconds": 0.0}]
     )
 
     def run(kind, model, *, file=None, **settings):

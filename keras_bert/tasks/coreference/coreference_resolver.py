@@ -231,7 +231,7 @@ class CoreferenceResolver(Task):
     HEADS = ("spans", "scores")
     SETTINGS = CoreferenceSettings
     FEATURES = "keras_bert.tasks.coreference.features:coreference_sequences"
-    SIGNATURES = "keras_bert.tasks.coreference.features:coreference_signatures"
+    SIGNATURES = "keras_bert.tasks.coreference.signatures:coreference_signatures"
     exported_prediction = of_clusters
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}

@@ -83,6 +83,7 @@ class TextEmbedder(Task):
     """
 
     TASK_TYPE = "text-embedding"
+    OFFERS = ("text-vectors",)
     SEQUENCE_AXES = (None,)
     SETTINGS = TextEmbeddingSettings
     # A third of a classifier's: MiniLM in one epoch of 2,400 pairs of STS, Spearman on 600 others

@@ -5,10 +5,10 @@ ends where the uninterrupted one does.
 """
 
 import math
-from typing import Any, NamedTuple
 
 from keras_bert.base.formatting import counted
-from keras_bert.base.settings import optimisation_setting
+from keras_bert.base.settings import Settings, optimisation_setting
+from keras_bert.training.parts import Part
 from keras_bert.training.selection import evaluated, quality
 
 PREDICTED_LABELS = "predicted_labels"  # of an evaluation: how many labels are predicted at all
@@ -18,9 +18,10 @@ _FRACTION = 0.2  # of the planned epochs
 _LESS = 0.01  # how much lower a dev loss must be, as a fraction of the first one
 
 
-def patience_setting() -> Any:
-    """The field `patience` of the settings of a run."""
-    return optimisation_setting(
+class PatienceSettings(Settings):
+    """The setting `patience`."""
+
+    patience: int | None = optimisation_setting(
         None,
         help="early stopping: the epochs in a row without a better metric or a clearly lower loss "
         "on the dev data that end the run; 0 trains all epochs",
@@ -30,38 +31,37 @@ def patience_setting() -> Any:
     )
 
 
-class EarlyStopping(NamedTuple):
-    """When a run ends before its last epoch.
+class EarlyStopping(Part):
+    """Ends a run before its last epoch.
 
-    Attributes:
+    Args:
         metric: the metric on the dev data by which the best epoch is chosen; higher is better.
         patience: the run ends after so many evaluations in a row that bring nothing; 0 is never.
     """
 
-    metric: str
-    patience: int
+    chief_only = False
+
+    def __init__(self, metric, patience):
+        self.metric = metric
+        self.patience = patience
 
     @classmethod
-    def of(cls, settings, metric):
-        """The one of the settings of a run, whose number of epochs is resolved.
-
-        By default a run ends by itself if it keeps the best epoch, and once all layers are trained.
-        """
-        patience = settings.patience
-        if patience is None:
-            patience = max(_LEAST, math.ceil(_FRACTION * settings.epochs))
-            if settings.keep == "last" or settings.gradual_unfreezing:
-                patience = 0
-        return cls(metric, patience)
-
-    def is_over(self, records):
-        """Whether a run with these records has ended."""
-        return 0 < self.patience <= evaluations_without_gain(records, self.metric)
+    def of(cls, run):
+        return cls(run.task.METRIC, patience_of(run.settings))
 
     @property
     def may_end(self):
-        """Whether a run may end before its last epoch."""
         return self.patience > 0
+
+    def is_over(self, records):
+        return 0 < self.patience <= evaluations_without_gain(records, self.metric)
+
+    def select(self, run, records):
+        last_step = records[-1]["step"]
+        if last_step < run.plan.steps and self.is_over(records):
+            run.report(self.line())
+        elif last_step < run.plan.steps:
+            run.report(f"Stopped early by a callback, after step {last_step}.")
 
     def line(self):
         """A line for the user on a run that is over."""
@@ -70,6 +70,18 @@ class EarlyStopping(NamedTuple):
             f"Stopped early: {epochs} with neither a better {self.metric} nor a clearly lower loss "
             "on the dev data. All epochs are trained with `patience=0` (--patience 0)."
         )
+
+
+def patience_of(settings):
+    """The patience of the settings of a run, whose number of epochs is resolved.
+
+    By default a run ends by itself if it keeps the best epoch, and once all layers are trained.
+    """
+    if settings.patience is not None:
+        return settings.patience
+    if settings.keep == "last" or settings.gradual_unfreezing:
+        return 0
+    return max(_LEAST, math.ceil(_FRACTION * settings.epochs))
 
 
 def evaluations_without_gain(records, metric):
