@@ -32,7 +32,9 @@ class _QuietImport(importlib.abc.MetaPathFinder):
         if fullname != "tensorflow":
             return None
         for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(fullname, path, target)
             if spec is not None and spec.loader is not None:
                 spec.loader.exec_module = functools.partial(_quietly, spec.loader.exec_module)
                 return spec
