@@ -43,7 +43,8 @@ def run_overhead(model, dataset, *, tokens_per_step, flops_per_token, rounds):
             report=print,
             source=_Source(dataset, tokens_per_step, flops_per_token),
         )
-        train(run, [TensorBoard(), UserCallbacks()])
+        run.take_parts((TensorBoard, UserCallbacks))
+        train(run)
     step = statistics.median(seconds for seconds, _ in turns.alone[1:]) / _STEPS
     pairs = list(zip(turns.alone, turns.in_run, strict=False))[1:]
     return step, statistics.median(run[1] - alone[1] for alone, run in pairs) / _STEPS

@@ -5,14 +5,13 @@ that `keras-bert --help` answers at once and the model code can be used without 
 checkers and editors follow the imports at the end.
 """
 
-import os
 from typing import TYPE_CHECKING
 
 from keras_bert.base import lazy_names
+from keras_bert.base.start_up import hide_start_up_logs
 from keras_bert.base.version import __version__ as __version__
 
-# Before TensorFlow is imported, whose C++ code reads it then: no log of what it found on start.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+hide_start_up_logs()  # before TensorFlow is imported
 
 # The module of each public name.
 _HOMES = {

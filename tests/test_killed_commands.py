@@ -262,7 +262,8 @@ def test_training(task, instant, tmp_path):
                 source=_Nothing(),
                 evaluates_first=True,
             )
-            records = train(run, [TensorBoard(), BadBatch(), KeepBest()])
+            run.take_parts((TensorBoard, BadBatch, KeepBest))
+            records = train(run)
             assert folder.best.stat().st_size
             save_folder(task, task.tokenizer, folder.model, overwrite=True)
             folder.finish({"log_steps": [record["step"] for record in records]})

@@ -192,7 +192,7 @@ def _phases(setting):
 def _sizes(config):
     names = ("num_hidden_layers", "hidden_size", "vocab_size")
     layers, size, tokens = (config.get(name) for name in names)
-    return f"{layers} layers, hidden size {size}, {tokens:,} tokens" if tokens else ""
+    return f"{counted(layers, 'layer')}, hidden size {size}, {tokens:,} tokens" if tokens else ""
 
 
 def _metrics(metrics):

@@ -146,6 +146,10 @@ def compare(settings, arguments):
     from keras_bert.inference.compare import compare, describe_comparison, describe_labels
 
     picture = settings.pop("picture", None)
+    if picture is not None:
+        from keras_bert.pictures import check_picture
+
+        check_picture(picture)
     compared = compare(**settings, report=report)
     if arguments.json:
         print(json.dumps(compared, indent=2, ensure_ascii=False, allow_nan=False))

@@ -1,5 +1,6 @@
 """Contextual embeddings of words and texts, in the order of the texts."""
 
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import build_task
 from keras_bert.checkpoints.pretrained_checkpoint import (
     PretrainedCheckpoint,
+    columns_of_training,
     may_be_text_embedder,
 )
 from keras_bert.heads import CONCAT, layer_numbers
@@ -342,7 +344,7 @@ def embed(*, report=None, **settings) -> Iterator[TextEmbedding]:
         settings["text"] = [text] if isinstance(text, str) else list(text)
     settings = EmbedSettings.of(settings)
     data = settings.text if settings.data is None else settings.data
-    texts = open_texts(data, settings, report=report)
+    texts = open_texts(data, settings, model=settings.model, report=report)
     return open_embedder(settings.model, **settings.part(EmbedderSettings))(texts)
 
 
@@ -395,9 +397,20 @@ def open_model(model):
     return encoder, tokenizer
 
 
-def open_texts(data, settings, *, report=None):
-    """The examples of a file, read as `settings` say, or of a sequence of texts."""
-    examples = TextSource(data, need_labels=False, **settings.part(TextFileSettings))
+def open_texts(data, settings, *, model=None, report=None):
+    """The examples of a file, read as `settings` say, or of a sequence of texts.
+
+    The column of a table's texts may be the one that `model`, a folder or a task, was trained on.
+    """
+    columns = getattr(model, "columns", None)
+    if isinstance(model, str | os.PathLike):
+        columns = columns_of_training(find_model_folder(model))
+    examples = TextSource(
+        data,
+        need_labels=False,
+        schema={part: names for part, names in (columns or {}).items() if part == "text"},
+        **settings.part(TextFileSettings),
+    )
     examples.keeps_rows = True
     report_source(examples, report)
     examples.at_end = partial(report_notes, examples, report)

@@ -73,7 +73,7 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
         return counts
     inputs = [path for path in (settings.model, settings.data) if is_file(path)]
     _check_output(output, inputs=inputs, force=settings.force)
-    texts = open_texts(settings.data, settings, report=report)
+    texts = open_texts(settings.data, settings, model=settings.model, report=report)
     embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
     if output.suffix == ".npy" and embedder.text_embedder is None:
         raise InputError(

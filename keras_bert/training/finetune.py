@@ -46,7 +46,7 @@ from keras_bert.training.parts.trained_layers import TrainedLayers
 from keras_bert.training.parts.tuning import Tuning
 from keras_bert.training.parts.user_callbacks import UserCallbacks
 from keras_bert.training.plan import plan_epochs
-from keras_bert.training.run import Run, finish, parts_of
+from keras_bert.training.run import Run, finish
 from keras_bert.training.run_files import check_own_records
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_folds, run_series
 from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
@@ -277,7 +277,6 @@ class FinetuningRun(Run):
     count: int
     default_settings: FinetuneSettings
     encoded: dict
-    parts: list = dataclasses.field(default_factory=list)
     splits: list = dataclasses.field(default_factory=list)
     kept: dict | None = None
     outputs: dict | None = None
@@ -293,8 +292,8 @@ class FinetuningRun(Run):
         return official_metrics(self.task, self.outputs, self.dev)
 
 
-# In the order in which their callbacks are called, and their keys of metrics.json come: callbacks
-# of users see the log of a record before the best weights are written, and may end the run.
+# In the order in which their callbacks are called, they select (the weights before what is tuned
+# with them), and their keys of metrics.json come: the findings are about the results.
 PARTS = (
     *(
         TrainedLayers,
@@ -346,9 +345,8 @@ def finetune_on(data, settings, report, *, encoded=None):
             default_settings=defaults,
             encoded={} if encoded is None else encoded,
         )
-        run.parts = parts_of(PARTS, run)
-        records = _trained(run)
-        return finish(run, run.parts, records)
+        run.take_parts(PARTS)
+        return finish(run, _trained(run))
 
 
 def _trained(run):
@@ -358,7 +356,7 @@ def _trained(run):
     of_smallest_batch = len(run.examples) // plan.evaluate_every
     run.devices.check_batch_size(min([of_smallest_batch, *map(len, dev)]))
     run.splits, few_shapes = [run.examples, *dev], None
-    for part in run.active(run.parts):
+    for part in run.active_parts:
         part.prepare(run)
     if run.model is task:
         few_shapes = for_xla(
@@ -370,7 +368,7 @@ def _trained(run):
         run.model, task, *run.splits, dev_examples=run.dev, plan=plan, settings=settings
     )
     with means_over(run.model, run.examples.weight_totals, steps=plan.evaluate_every):
-        return train(run, run.parts)
+        return train(run)
 
 
 def finetuning_plan(settings, examples):

@@ -416,10 +416,11 @@ class Progress(keras.callbacks.Callback):
         seconds *= plan.evaluate_every / steps
         duration = f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds / 60:.1f} minutes"
         done = self.first_step // plan.evaluate_every
-        epochs = f"{plan.epochs - done}{' more' if done else ''}"
+        epochs, more = plan.epochs - done, " more" if done else ""
+        if epochs == 1:
+            return f"1{more} epoch of about {duration}."
         up_to = "Up to " if self.may_stop else ""
-        noun = "epoch" if plan.epochs - done == 1 else "epochs"
-        return f"{up_to}{epochs} {noun} of about {duration} each."
+        return f"{up_to}{epochs}{more} epochs of about {duration} each."
 
     def _remaining(self, record):
         """`, 1:02:03 left`, as far as it is known."""

@@ -15,15 +15,14 @@ from keras_bert.training.checkpoint import Checkpoint, frozen_weights
 from keras_bert.training.logs import History, Progress
 
 
-def train(run, parts):
-    """Trains from the latest checkpoint (or from the start) to the last step.
+def train(run):
+    """Trains from the latest checkpoint, or from the start, until the last step or a part ends it.
 
     Values are fetched from the device only at the end of a log step. On Ctrl-C or SIGTERM the run
     ends there, too, with a checkpoint; a second signal ends it at once.
 
     Args:
         run: the `Run`, whose model is compiled.
-        parts: its parts, in the order in which their callbacks are called.
 
     Returns:
         The records of the whole run (see `History`).
@@ -42,8 +41,8 @@ def train(run, parts):
     first_step, records = devices.restored(checkpoint, model, run.report) or (0, [])
     if first_step:
         run.report(f"Resumed at step {first_step}.")
-    if first_step == plan.steps or any(part.is_over(records) for part in parts):
-        return records  # interrupted after the last checkpoint
+    if first_step == plan.steps or any(part.is_over(records) for part in run.parts):
+        return records  # it was interrupted after its training
     matrix_rate = None
     if source.at(first_step).flops_per_token is not None:
         matrix_rate = devices.matrix_rate(task.encoder.compute_dtype)
@@ -57,12 +56,12 @@ def train(run, parts):
         history,
         first_step=first_step,
         names=task.SHOWN,
-        may_stop=any(part.may_end for part in parts),
+        may_stop=any(part.may_end for part in run.parts),
     )
     chain = [HeldOutMetrics(source, plan), history, progress]
-    for part in run.active(parts):
+    for part in run.active_parts:
         chain += part.callbacks(run)
-    chain.append(EndIfOver(parts, history))
+    chain.append(EndIfOver(run.parts, history))
     training = source.at(first_step).training(first_step)
     devices.prepare(model, training)
     devices.separate_seeds(model)
@@ -72,7 +71,7 @@ def train(run, parts):
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(progress))
         stop_request = stack.enter_context(stop_later())
-        for part in run.active(parts):
+        for part in run.active_parts:
             stack.enter_context(part.while_training(run))
         checkpoints = Checkpoints(checkpoint, history, plan, stop_request, devices)
         # `EndOfRecord` first: it resets `stop_training`, which a later callback may set.

@@ -38,7 +38,7 @@ from keras_bert.training.pretraining_examples import (
     sizes_of,
 )
 from keras_bert.training.pretraining_task import new_pretraining_task, pretraining_task_class
-from keras_bert.training.run import Run, finish, parts_of
+from keras_bert.training.run import Run, finish
 from keras_bert.training.settings import PretrainSettings
 
 
@@ -133,21 +133,21 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
             with contextlib.ExitStack() as stack:
                 for data in folders:
                     stack.enter_context(damage_is_named(data))
-                run, parts, records = _train(task, folder, folders, settings, began, report)
-            return finish(run, parts, records)
+                run, records = _train(task, folder, folders, settings, began, report)
+            return finish(run, records)
 
 
 def _train(task, folder, folders, settings, began, report):
-    """Trains, and plans the steps again while that is needed; returns (run, parts, records)."""
+    """Trains, and plans the steps again while that is needed; returns (run, records)."""
     steps = _steps(task, folder, folders, settings, began=began, report=report)
     before = time.perf_counter() - began
     while True:
         run = _planned_run(task, folder, folders, settings, steps, before, report)
-        parts = parts_of(PARTS, run)
-        records = train(run, parts)
-        planned = _steps_again(parts, records)
+        run.take_parts(PARTS)
+        records = train(run)
+        planned = _steps_again(run.parts, records)
         if planned is None:
-            return run, parts, records
+            return run, records
         report(f"Planned again for the given time: {_counted(planned)}.")
         steps = folder.resolve("steps", planned)
 

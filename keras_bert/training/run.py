@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.training.devices import Devices
+from keras_bert.training.parts import Part
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -21,9 +22,10 @@ class Run:
         devices: the `Devices` that it trains on.
         source: the `BatchSource`.
         model: what is compiled and trained: the task, or its head alone.
-        trained: the task that was trained, where `task` was loaded again in float32.
+        trained: the task that was trained; `task` is another if it was loaded again in float32.
         evaluates_first: evaluate before the first step, too.
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
+        parts: its parts, in the order of `PARTS` of the command.
         history: the `History`, once the training has begun.
         metrics: what metrics.json has so far, while the parts add theirs.
     """
@@ -39,6 +41,7 @@ class Run:
     trained: Any = None
     evaluates_first: bool = False
     constants: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
+    parts: list[Part] = dataclasses.field(default_factory=list)
     history: Any = None
     metrics: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -46,28 +49,29 @@ class Run:
         self.model = self.model or self.task
         self.trained = self.trained or self.task
 
-    def active(self, parts):
-        """Those of the parts that act in this process: all of them on the chief."""
-        return [part for part in parts if self.devices.is_chief or not part.chief_only]
+    def take_parts(self, kinds):
+        """Makes its parts: of each kind one, unless the settings leave it out."""
+        made = [kind.of(self) for kind in kinds]
+        self.parts = [part for part in made if part is not None]
+
+    @property
+    def active_parts(self):
+        """The parts that act in this process: all of them on the chief."""
+        return [part for part in self.parts if self.devices.is_chief or not part.chief_only]
 
 
-def parts_of(kinds, run):
-    """The parts of a run: of each kind one, unless the settings leave it out."""
-    return [part for part in (kind.of(run) for kind in kinds) if part is not None]
-
-
-def finish(run, parts, records):
+def finish(run, records):
     """Selects and saves the model, and writes the results; returns the contents of metrics.json."""
-    for part in run.active(parts):
+    for part in run.active_parts:
         part.select(run, records)
     if not run.devices.is_chief:
         return run.folder.finish()
     save_folder(run.task, run.task.tokenizer, run.folder.model, overwrite=True)
-    for part in parts:
+    for part in run.parts:
         part.save(run)
-    for part in parts:
+    for part in run.parts:
         run.metrics |= part.metrics(run, records)
-    for part in parts:
+    for part in run.parts:
         for line in part.notes(run):
             run.report(line)
     return run.folder.finish(run.metrics)

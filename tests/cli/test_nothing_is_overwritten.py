@@ -167,6 +167,7 @@ OVERWRITES = [
         "did not write",
     ),
     ("surprisal --model m/mlm --text a --picture mine.png", None, "did not write"),
+    ("compare --models m/task m/task --data in.csv --picture mine.png", None, "did not write"),
     ("init --output mine.toml --force", None, "did not write"),
     ("convert --input m/static --output mine.txt --to glove --force", None, "did not write"),
     ("convert --input mine.txt --output mine.txt --to glove --force", None, "also the input"),

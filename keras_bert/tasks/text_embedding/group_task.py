@@ -102,8 +102,8 @@ class GroupTask(Task):
             negatives = [len(example.texts) - 2 for example in train]
             if max(negatives):
                 low, high = min(negatives), max(negatives)
-                count = f"{low}" if low == high else f"{low} to {high}"
-                line += f", with {count} negatives"
+                count = counted(high, "negative")
+                line += f", with {count}" if low == high else f", with {low} to {count}"
         if form == SCORES:
             scores = [example.label for example in train]
             line += f" from {min(scores):g} to {max(scores):g}"

@@ -12,12 +12,13 @@ class Part:
     """One feature of a run; every method does nothing by default.
 
     A part has no state of its own. What it remembers over a restart is in the records of the run,
-    which every checkpoint has, or in run.json (`run.folder.resolve`). `PARTS` of each command has
-    them in the order in which their callbacks are called.
+    which every checkpoint has, in run.json (`run.folder.resolve`), or in a file that follows from
+    the records, such as the best weights so far. `PARTS` of each command has them in order.
 
     Class attributes:
         FILES: what it writes into the run's folder.
-        chief_only: whether it acts on the chief of several workers alone.
+        chief_only: whether it acts on the chief of several workers alone. All workers ask
+            `is_over`.
         may_end: whether the run may end before its last step because of it.
     """
 
@@ -31,7 +32,7 @@ class Part:
         return cls()
 
     def prepare(self, run):
-        """Changes the model or its examples, before the model is compiled."""
+        """Changes the model or its examples before the model is compiled (in fine-tuning)."""
 
     def callbacks(self, run):
         """Those of `fit`, a list; `run.history` comes before them."""
@@ -46,13 +47,13 @@ class Part:
         return False
 
     def select(self, run, records):
-        """Decides after the last step what is saved: restores weights, tunes settings."""
+        """Decides after the last step what is saved, and says why the run has ended."""
 
     def save(self, run):
         """Writes its files, after the model folder and before metrics.json."""
 
     def findings(self, run):
-        """Sentences for `warnings` of metrics.json, which the user is told."""
+        """Sentences for `warnings` of metrics.json, which the user is told (in fine-tuning)."""
         return ()
 
     def metrics(self, run, records):

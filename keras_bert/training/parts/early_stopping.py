@@ -26,7 +26,8 @@ class PatienceSettings(Settings):
         help="early stopping: the epochs in a row without a better metric or a clearly lower loss "
         "on the dev data that end the run; 0 trains all epochs",
         unit="EPOCHS",
-        default_help=f"{_LEAST}, or a fifth of the epochs; 0 with --keep last",
+        default_help=f"{_LEAST}, or a fifth of the epochs; 0 with --keep last or "
+        "--gradual-unfreezing",
         at_least=0,
     )
 
@@ -57,11 +58,8 @@ class EarlyStopping(Part):
         return 0 < self.patience <= evaluations_without_gain(records, self.metric)
 
     def select(self, run, records):
-        last_step = records[-1]["step"]
-        if last_step < run.plan.steps and self.is_over(records):
+        if records[-1]["step"] < run.plan.steps and self.is_over(records):
             run.report(self.line())
-        elif last_step < run.plan.steps:
-            run.report(f"Stopped early by a callback, after step {last_step}.")
 
     def line(self):
         """A line for the user on a run that is over."""
@@ -75,7 +73,7 @@ class EarlyStopping(Part):
 def patience_of(settings):
     """The patience of the settings of a run, whose number of epochs is resolved.
 
-    By default a run ends by itself if it keeps the best epoch, and once all layers are trained.
+    By default a run ends by itself if it keeps the best epoch, unless its epochs unfreeze layers.
     """
     if settings.patience is not None:
         return settings.patience
@@ -88,9 +86,9 @@ def evaluations_without_gain(records, metric):
     """The number of evaluations since the last one that brought something; 0 before any.
 
     The first one brings something, and so does one with a better metric than all before, with a
-    loss clearly below that of the last one that brought something, or with a metric or loss that is
+    loss clearly below those of all that brought something, or with a metric or loss that is
     the first one that is not NaN. A model that predicts one label for everything, or nothing that
-    is right, has not begun to learn: its evaluations do not count.
+    is right, has not begun to learn: after such an evaluation the count starts again.
     """
     count, first, best, lowest = 0, None, -math.inf, math.inf
     for record in evaluated(records):

@@ -57,3 +57,8 @@ class UserCallbacks(Part):
         if run.devices.is_chief:
             made = make_user_callbacks(run.settings.callbacks, run.history)
         return [*made, AgreeOnStop(run.devices)]
+
+    def select(self, run, records):
+        last_step = records[-1]["step"]
+        if last_step < run.plan.steps and not any(part.is_over(records) for part in run.parts):
+            run.report(f"Stopped early by a callback, after step {last_step}.")

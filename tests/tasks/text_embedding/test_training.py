@@ -89,7 +89,7 @@ def test_dev_data_of_another_form_and_the_sizes(train, folder, start, tmp_path):
     assert metrics["dev"].keys() >= {"mrr@10", "ndcg@10", "queries", "documents", "sizes"}
     assert metrics["dev"]["sizes"].keys() == {"4"}
     assert metrics["dev"]["sizes"]["4"].keys() == metrics["dev"].keys() - {"sizes"}
-    assert any("with 1 negatives" in line and "a retrieval folder" in line for line in said)
+    assert any("with 1 negative" in line and "a retrieval folder" in line for line in said)
     (model,) = tmp_path.glob("run*/model")
     measured = kb.evaluate(model, folder)
     assert measured.pop("sizes") == {"4": pytest.approx(metrics["dev"]["sizes"].pop("4"))}
