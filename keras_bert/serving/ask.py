@@ -81,8 +81,8 @@ def _examples(settings):
     if settings.data is not None:
         if Path(settings.data).suffix in _TABLES:
             raise InputError(
-                f"{settings.data} is no file of JSON Lines. A server takes one object per line, "
-                'such as {"text": "a text"}; `keras-bert predict` reads tables.'
+                f"Could not read {settings.data} as JSON Lines. Expected one object per line, such "
+                'as {"text": "a text"}. `keras-bert predict` reads tables.'
             )
         return (example for _, example in json_objects(TextFile(settings.data)))
     texts = {name: getattr(settings, name) for name in given_names()}
