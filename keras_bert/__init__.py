@@ -89,6 +89,7 @@ _HOMES = {
         "keras_bert.records.inspection": "inspect",
         "keras_bert.pictures.tokens": "draw_attention draw_surprisal",
         "keras_bert.pictures.words": "draw_contexts draw_similarity",
+        "keras_bert.pictures.texts": "draw_texts",
         "keras_bert.pictures.run": "draw_run",
         "keras_bert.pictures.predictions": "show_predictions",
         "keras_bert.pictures.comparison": "draw_comparison",
@@ -160,6 +161,7 @@ if TYPE_CHECKING:
     from keras_bert.pictures.comparison import draw_comparison as draw_comparison
     from keras_bert.pictures.predictions import show_predictions as show_predictions
     from keras_bert.pictures.run import draw_run as draw_run
+    from keras_bert.pictures.texts import draw_texts as draw_texts
     from keras_bert.pictures.tokens import draw_attention as draw_attention
     from keras_bert.pictures.tokens import draw_surprisal as draw_surprisal
     from keras_bert.pictures.words import draw_contexts as draw_contexts

@@ -24,8 +24,8 @@ def load(
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
             of a run, which contains such a folder. Or a name, `hf://owner/name[@revision]`, the
-            folder of a Google checkpoint, of a keras-hub preset or of AllenNLP's ELMo, or a file of
-            word vectors.
+            folder of a Google checkpoint, of a keras-hub preset, of AllenNLP's ELMo or of static
+            embeddings of sentence-transformers or model2vec, or a file of word vectors.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
         tokenizer: False does not read the tokenizer's files, and returns None in its place.

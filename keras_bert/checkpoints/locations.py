@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import hash_of_file, system_errors
 from keras_bert.checkpoints import ARCHIVE_ENDINGS, hub
+from keras_bert.checkpoints.sentence_transformers import is_foreign_embedder
 
 _KAGGLE = "kaggle://"  # how models of Kaggle were named
 
@@ -32,7 +33,8 @@ def local_folder(model):
     """The folder of a model that is given by name or in another format; any other path as it is.
 
     A name is `hf://owner/name[@revision]`. Another format is a folder of a Google checkpoint, of a
-    keras-hub preset or of AllenNLP's ELMo, or a file of word vectors.
+    keras-hub preset, of AllenNLP's ELMo, of static embeddings or with the encoder in a folder of
+    its own (`keras_bert.checkpoints.text_embedders`), or a file of word vectors.
 
     Raises:
         InputError: the model cannot be downloaded (see `hub.download`), its format is not
@@ -88,6 +90,8 @@ def _is_foreign(source):
         from keras_bert.checkpoints.word_vectors import is_word_vectors
 
         return is_word_vectors(source)
+    if is_foreign_embedder(source):
+        return True
     if (source / hub.CONFIG).exists():
         from keras_bert.checkpoints.keras_nlp import is_keras_nlp
 
@@ -129,6 +133,10 @@ def read_foreign(source):
         load_word_vectors,
     )
 
+    if is_foreign_embedder(source):
+        from keras_bert.checkpoints.text_embedders import load_embedder
+
+        return load_embedder(source)
     if is_allennlp(source):
         return "allennlp", *load_allennlp(source)
     if is_google(source):

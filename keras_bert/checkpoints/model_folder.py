@@ -108,7 +108,7 @@ def _publish(contents, model, tokenizer, folder, *, overwrite):
     with new_folder(folder) as temporary:
         if tokenizer is not None:
             tokenizer.save(temporary)
-        if sentence_transformers.MODULES in contents:
+        if sentence_transformers.LENGTH in contents:
             length = {"model_max_length": model.settings.max_length}
             contents[CONFIG_FILE] = {**read_json(temporary / CONFIG_FILE), **length}
         for name, content in contents.items():

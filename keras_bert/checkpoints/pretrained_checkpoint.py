@@ -311,7 +311,10 @@ class PretrainedCheckpoint:
     def sentence_transformer(self):
         """The `SentenceTransformer` of a folder whose modules make a vector of a text, or None."""
         is_one = self.class_name in (None, self.names.base_class) and is_text_embedder(self.folder)
-        return SentenceTransformer(self.folder, self.config) if is_one else None
+        if not is_one:
+            return None
+        is_static = self.names.is_static_embedding
+        return SentenceTransformer(self.folder, self.config, is_static=is_static)
 
     @property
     def is_text_embedder(self):

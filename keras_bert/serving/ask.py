@@ -81,8 +81,8 @@ def _examples(settings):
     if settings.data is not None:
         if Path(settings.data).suffix in _TABLES:
             raise InputError(
-                f"Could not read {settings.data} as JSON Lines. Expected one object per line, such "
-                'as {"text": "a text"}. `keras-bert predict` reads tables.'
+                f"{settings.data} is a table, and a server takes JSON Lines: one object per line, "
+                'such as {"text": "a text"}. `keras-bert predict` reads tables.'
             )
         return (example for _, example in json_objects(TextFile(settings.data)))
     texts = {name: getattr(settings, name) for name in given_names()}

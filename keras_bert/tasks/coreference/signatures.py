@@ -5,6 +5,7 @@ import functools
 import tensorflow as tf
 
 from keras_bert.inputs.words import words_of_texts
+from keras_bert.tasks.coreference.decode import cluster_numbers
 from keras_bert.tasks.coreference.features import document_inputs, document_sequences
 from keras_bert.tasks.signatures import (
     outputs_in_chunks,
@@ -61,29 +62,3 @@ def coreference_signatures(task, *, max_length):
 
     warmup = [{"text": batch} for batch in warmup_texts(max_length)]
     return standard_signatures(from_text, task=task, warmup=warmup)
-
-
-def cluster_numbers(candidates):
-    """As `clusters_of`: (B, K, 2 + A) -> int32 (B, K), the number of each candidate's cluster.
-
-    -1 for padding and for what is in no cluster.
-    """
-    scores = candidates[..., 2:]
-    shape = tf.shape(scores)
-    number = tf.range(shape[1])  # (K,)
-    best = number - 1 - tf.argmax(scores, axis=-1, output_type=tf.int32)  # (B, K)
-    has_one = (tf.reduce_max(scores, axis=-1) > 0) & (candidates[..., 0] >= 0)
-    root = tf.where(has_one, best, number)
-
-    # Each candidate points to its antecedent; doubling the steps leads to the first of its cluster.
-    def step(root, _):
-        after = tf.gather(root, root, batch_dims=1)
-        return after, tf.reduce_any(after != root)
-
-    root, _ = tf.while_loop(lambda root, changed: changed, step, [root, tf.constant(True)])
-    members = tf.math.unsorted_segment_sum(
-        tf.ones_like(root), root + tf.range(shape[0])[:, None] * shape[1], shape[0] * shape[1]
-    )
-    is_first = (tf.reshape(members, shape[:2]) > 1) & (root == number)
-    of_first = tf.where(is_first, tf.cumsum(tf.cast(is_first, tf.int32), axis=1) - 1, -1)
-    return tf.gather(of_first, root, batch_dims=1)
