@@ -363,20 +363,29 @@ def divided(examples, fold, count):
 def held_back(examples):
     """-> (the examples that are left, about a tenth that is held back), each in their order.
 
-    It is the first of those of ten folds with the most labels. Documents may be so unequal that no
-    fold has between half and twice a tenth of the examples: then it is the one that is nearest.
+    It is the first of those of ten folds with the most labels; of these, the first that has no
+    label far more often than a tenth of its examples, as texts that are repeated often make it.
+    Documents may be so unequal that no fold has between half and twice a tenth of the examples:
+    then it is the one that is nearest.
 
     Raises `InputError` if every label comes once.
     """
     folds = fold_numbers(examples, HELD_BACK)
     sizes, tenth = Counter(folds), len(examples) / HELD_BACK
     usual = [k for k in range(HELD_BACK) if tenth / 2 <= sizes[k] <= 2 * tenth]
-    labels = {k: set() for k in range(HELD_BACK)}
+    labels = {k: Counter() for k in range(HELD_BACK)}
     for example, number in zip(examples, folds, strict=True):
         labels[number].update(_labels(example))
     counts = Counter(label for of_fold in labels.values() for label in of_fold)
-    if usual:  # a label that no other fold has stays in training
-        fold = max(usual, key=lambda k: sum(1 if counts[x] > 1 else -9 for x in labels[k]))
+    total = sum(labels.values(), Counter())
+
+    def suitability(k):
+        """How many labels a fold has, and whether it has them in their proportions."""
+        count = sum(1 if counts[x] > 1 else -9 for x in labels[k])  # its own stay in training
+        return count, all(n <= 1.5 * total[x] / HELD_BACK + 1 for x, n in labels[k].items())
+
+    if usual:
+        fold = max(usual, key=suitability)
     else:
         fold = min(range(HELD_BACK), key=lambda k: abs(sizes[k] - tenth))
     train, dev = _parts(examples, folds, fold)

@@ -63,6 +63,17 @@ def test_every_label_of_several_texts_is_in_the_dev_data_if_it_can_be():
     assert line_on_missing_labels(train, train) is None
 
 
+@pytest.mark.parametrize("repeated", range(8))
+def test_a_text_that_is_repeated_often_does_not_fill_the_dev_data(repeated):
+    """Wherever the fold of the repeated text is, another one is held back."""
+    examples = labelled(a=90, b=80, c=20)
+    examples += [example(f"again {repeated}", "a")] * 40
+    train, dev = held_back(examples)
+    counts = Counter(e.label for e in dev)
+    assert f"again {repeated}" not in {e.text for e in dev}
+    assert counts["a"] <= 1.5 * 13 + 1 and 7 <= counts["b"] <= 9 and 1 <= counts["c"] <= 3
+
+
 def test_labels_that_come_once_are_no_labels():
     examples = [example(f"text {n}", f"ticket {n}") for n in range(30)]
     with raises_input_error("train.csv: every label comes once, such as 'ticket 0', so ..."):
