@@ -81,6 +81,7 @@ _HOMES = {
         "keras_bert.inference.generate": "generate next_tokens log_probability",
         "keras_bert.inference.senses": "senses SenseVectors word_similarity",
         "keras_bert.inference.nearest": "nearest WordVectors",
+        "keras_bert.search.index": "Index load_index",
         "keras_bert.exports.saved_model": "export",
         "keras_bert.checkpoints.convert": "convert push",
         "keras_bert.serving.serve": "serve BackgroundServer",
@@ -168,6 +169,8 @@ if TYPE_CHECKING:
     from keras_bert.pictures.words import draw_similarity as draw_similarity
     from keras_bert.records.inspection import inspect as inspect
     from keras_bert.samples.quickstart import quickstart as quickstart
+    from keras_bert.search.index import Index as Index
+    from keras_bert.search.index import load_index as load_index
     from keras_bert.serving.ask import ask as ask
     from keras_bert.serving.serve import BackgroundServer as BackgroundServer
     from keras_bert.serving.serve import serve as serve

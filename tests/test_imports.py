@@ -24,11 +24,12 @@ RANKS = [
     ("layers", "layers.*"),
     ("heads", "heads.*"),
     ("encoders", "encoders.*"),
-    # With what `compile_defaults` of a task compiles it with.
-    ("tasks", "tasks.*", "training.optimizer", "training.update_rules"),
+    # With what `compile_defaults` of a task compiles it with, and the search that ranks documents.
+    ("tasks", "tasks.*", "training.optimizer", "training.update_rules", "search.vectors"),
     ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),
     ABOVE_TASKS,
     ("inference", "inference.*"),
+    ("search", "search.*"),
     ("training", "training.*", "sklearn"),
     ("exports", "exports.*"),
     ("pictures", "pictures.*", "samples", "samples.*", "serving", "serving.*"),
