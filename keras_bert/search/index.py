@@ -17,6 +17,7 @@ from keras_bert.readers import TextFileSettings
 from keras_bert.readers.sources import is_file
 from keras_bert.search import (
     BOTH,
+    FORMATS,
     REPLACE,
     VECTORS,
     WORDS,
@@ -31,6 +32,7 @@ from keras_bert.search.building import (
     check_vectors,
     copy_segments,
 )
+from keras_bert.search.bulk_files import write_bulk
 from keras_bert.search.embedders import fingerprint, name_of, open_embedder
 from keras_bert.search.passages import passages
 from keras_bert.search.ranking import Snapshot
@@ -139,7 +141,7 @@ class Index:
         """Builds an index of the texts of a file, a table or a sequence.
 
         Texts are encoded as documents. The index appears complete or not at all. A build of files
-        that was interrupted goes on where it was, and one that is finished is opened.
+        that was interrupted resumes where it was, and one that is finished is opened.
 
         Args:
             embedder: a folder of a model with vectors of texts, or a `TextEmbedder`; None with
@@ -229,7 +231,7 @@ class Index:
     ) -> int:
         """Adds texts, all at once; returns their number.
 
-        What was interrupted, and is of files, goes on where it was; what is finished already is not
+        What was interrupted, and is of files, resumes where it was; what is finished already is not
         added again.
 
         Args:
@@ -373,6 +375,37 @@ class Index:
 
             return pandas.DataFrame(results)
         return results
+
+    def pairs(self, *, above: float, as_dataframe: bool = False) -> Any:
+        """The pairs of texts whose vectors are similar, the most similar first.
+
+        All pairs are compared, by blocks. With passages, two texts are as similar as the most
+        similar passages of both.
+
+        Args:
+            above: the lowest similarity.
+            as_dataframe: return a pandas DataFrame.
+
+        Returns:
+            A list of dictionaries: `id_a` and `id_b`, in the order of ids, and `score`.
+        """
+        pairs = self._snapshot.pairs(above)
+        if as_dataframe:
+            import pandas
+
+            return pandas.DataFrame(pairs, columns=["id_a", "id_b", "score"])
+        return pairs
+
+    def export(self, output: Any, *, format: str, force: bool = False) -> int:
+        """Writes a file for a vector database, "qdrant" or "opensearch"; see `write_bulk`.
+
+        Returns how many texts, or passages, it has.
+        """
+        if format not in FORMATS:
+            raise InputError.naming(
+                "{format} is {!r}. Choose from: {}.", format, ", ".join(FORMATS)
+            )
+        return write_bulk(self._snapshot, output, format=format, force=force)
 
     def _query_vectors(self, texts, vectors):
         if vectors is None:

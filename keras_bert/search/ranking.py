@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
 from keras_bert.search.segments import Segment, open_segments
-from keras_bert.search.vectors import Best, most_similar
+from keras_bert.search.vectors import Best, most_similar, similar_pairs
 from keras_bert.search.words import Bm25
 
 # Reciprocal rank fusion (Cormack et al. 2009) of the first so many of each list.
@@ -192,6 +192,33 @@ class Snapshot:
         ids = dict(zip(merged, self.id_of_texts(merged), strict=True))
         return sorted(hits, key=lambda hit: (-hit.score, ids[hit.text]))
 
+    def pairs(self, above: float) -> list[dict[str, Any]]:
+        """The pairs of texts that are similar; see `Index.pairs`."""
+        vectors = [segment.vectors for segment in self.segments]
+        masks = [self._passages_of(*pair) for pair in zip(self.segments, self._alive)]  # noqa: B905
+        gone = [] if all(mask is None for mask in masks) else [
+            np.zeros(len(part), bool) if mask is None else ~mask
+            for part, mask in zip(vectors, masks, strict=True)
+        ]  # fmt: skip
+        is_gone = np.concatenate(gone) if gone else None
+        best: dict[tuple[int, int], float] = {}
+        for first, second, scores in similar_pairs(
+            vectors, above=above, by=self.about["similarity"]
+        ):
+            if is_gone is not None:
+                kept = ~(is_gone[first] | is_gone[second])
+                first, second, scores = first[kept], second[kept], scores[kept]
+            texts = self._text_numbers(first).tolist(), self._text_numbers(second).tolist()
+            for one, other, score in zip(*texts, scores.tolist(), strict=True):
+                pair = (one, other) if one < other else (other, one)
+                if one != other and score > best.get(pair, -np.inf):
+                    best[pair] = score
+        numbers = sorted({number for pair in best for number in pair})
+        ids = dict(zip(numbers, self.id_of_texts(numbers), strict=True))
+        found = [(*sorted((ids[one], ids[other])), score) for (one, other), score in best.items()]
+        found.sort(key=lambda pair: (-pair[2], pair[0], pair[1]))
+        return [{"id_a": one, "id_b": other, "score": score} for one, other, score in found]
+
     # Filters.
 
     def _allowed(self, filter):
@@ -282,7 +309,7 @@ def _passes(segment, name, values):
             wanted.append(pyarrow.scalar(value).cast(column.type))
         except (pyarrow.ArrowException, ValueError, TypeError):
             raise InputError.naming(
-                "{filter}: the column {!r} has values of the type {}, and {!r} is none.",
+                "{filter}: the column {!r} has values of the type {}, and {!r} is of another one.",
                 name,
                 column.type,
                 value,

@@ -118,8 +118,8 @@ class Rows:
             if row.id in places:
                 raise self._error(
                     where,
-                    f"the id {row.id!r} comes a second time, after {self._place(places[row.id])}. Ids "
-                    "must be different.",
+                    f"the id {row.id!r} comes a second time, after {self._place(places[row.id])}. "
+                    "Ids must be different.",
                 )
             places[row.id] = where
             yield row

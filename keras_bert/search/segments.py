@@ -12,7 +12,7 @@
 Without `passages.npy` each text has one vector. A segment never changes: it is written under a
 hidden name and renamed. A change of the index is the replacement of segments.json, so that a reader
 has the index before it or after it. Until then what is written is recorded in `unfinished.json`:
-the same change goes on there after an interruption, and another one deletes it.
+the same change resumes there after an interruption, and another one deletes it.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ class Segment:
             if found != size:
                 raise InputError(
                     f"{folder / name} has {counted(found, 'byte')} of {size:,}: it was cut short, "
-                    f"or changed. {_ADVICE}"
+                    "or changed. Build the index again."
                 )
         opened = {
             name: np.load(folder / name, mmap_mode="r")
@@ -149,8 +149,8 @@ def read_info(folder: Any) -> dict[str, Any]:
     if not (folder / INFO).is_file():
         if (folder / UNFINISHED).is_file():
             raise InputError(
-                f"The index {folder} is not finished. Run the command that builds it again, which "
-                "goes on."
+                f"The index {folder} is not finished. Run the command that builds it again: it "
+                "resumes."
             )
         raise InputError(f"{folder} is not an index: it has no {INFO}.")
     info = files.read_json(folder / INFO)
@@ -181,7 +181,7 @@ def open_segments(folder: Any) -> tuple[dict[str, Any], list[Segment]]:
             # Another process has changed the index in between, and deleted what is not in it.
             if read_info(folder) == info:
                 raise InputError(
-                    f"The index {folder} lacks a file: {error.filename}. {_ADVICE}"
+                    f"The index {folder} lacks a file: {error.filename}. Build it again."
                 ) from None
 
 
@@ -192,7 +192,7 @@ def _unreadable(folder):
     except (pyarrow.ArrowException, ValueError, EOFError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"The index {folder} is damaged ({error}). {_ADVICE}") from None
+        raise InputError(f"The index {folder} is damaged ({error}). Build it again.") from None
 
 
 class Change:

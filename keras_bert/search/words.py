@@ -41,7 +41,7 @@ _TEXTS_TOGETHER = 1024
 class WordReader:
     """Which words of a text are indexed: those of BERT's basic tokenizer, in lower case.
 
-    Accents are dropped, a CJK character is a word, and a punctuation mark is none.
+    Accents are dropped, each CJK character is a word, and punctuation marks are left out.
 
     Args:
         stop_words: words that are left out.

@@ -63,7 +63,7 @@ def state(folder, task):
     except InputError as error:
         assert "is not finished" in str(error) or "has no segments.json" in str(error)
         return None
-    return sorted(index.ids), found(index, "cat", top_k=30)
+    return sorted(index.ids), found(index, "cat", by="vectors", top_k=30)
 
 
 def kills(folder, task, *, begin, change, events, is_same=False):
