@@ -183,6 +183,46 @@ class IndexCommandSettings(IndexSettings, AddSettings):
             raise InputError.naming("With {index}, {output} and {format} belong together.")
 
 
+class EvaluateIndexSettings(Settings):
+    """Settings of the command `evaluate` with an index."""
+
+    report: InitVar[Report] = None
+
+    index: PathText = required(help="an index, the output of index", unit="INDEX")
+    data: PathText = required(
+        help="a retrieval folder as BEIR has them, whose documents are indexed", unit="FOLDER"
+    )
+    qrels: str | None = setting(
+        None,
+        help="the file in its folder qrels that says which documents are relevant",
+        unit="NAME",
+        default_help="the only one",
+        common=True,
+    )
+    output: PathText | None = setting(
+        None,
+        help="write a table NAME.csv, NAME.parquet or NAME.jsonl with the metrics of each query",
+        unit="FILE",
+        default_help="not written",
+        recorded=False,
+        common=True,
+    )
+    model: PathText | None = model_setting(
+        None,
+        help="the model of the index, if its folder was moved",
+        unit="FOLDER",
+        default_help="that of the index",
+    )
+    force: bool = checkpoint_setting(
+        False, help="replace an output that this command wrote before", recorded=False
+    )
+
+    def check(self):
+        super().check()
+        if self.force and self.output is None:
+            raise InputError.naming("{force} is for {output}. Leave it out.")
+
+
 class SearchSettings(Settings):
     """Settings of a search; see `keras_bert.Index.search`."""
 

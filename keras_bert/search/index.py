@@ -1,7 +1,7 @@
 """An index of texts: built once, changed in pieces, searched exactly."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +17,7 @@ from keras_bert.readers import TextFileSettings
 from keras_bert.readers.sources import is_file
 from keras_bert.search import (
     BOTH,
+    BY,
     FORMATS,
     REPLACE,
     VECTORS,
@@ -34,6 +35,7 @@ from keras_bert.search.building import (
 )
 from keras_bert.search.bulk_files import write_bulk
 from keras_bert.search.embedders import fingerprint, name_of, open_embedder
+from keras_bert.search.evaluation import evaluate_index
 from keras_bert.search.passages import passages
 from keras_bert.search.ranking import Snapshot
 from keras_bert.search.rows import Rows, hash_of_data
@@ -375,6 +377,47 @@ class Index:
 
             return pandas.DataFrame(results)
         return results
+
+    def ranked_ids(
+        self, texts: Sequence[str], *, top_k: int
+    ) -> Iterator[tuple[str, list[list[str]]]]:
+        """Yields ("vectors", "words" or "both", the ids of the results of each text)."""
+        texts, snapshot = [*texts], self._snapshot
+        vectors = self._query_vectors(texts, None)
+        words = self._words_of(texts) if self.has_words else None
+        of_each = {VECTORS: (vectors, None), WORDS: (None, words), BOTH: (vectors, words)}
+        for by in BY if self.has_words else (VECTORS,):
+            ranked = snapshot.ranked(*of_each[by], top_k=top_k)
+            yield by, [snapshot.id_of_texts(hit.text for hit in hits) for hits in ranked]
+
+    def evaluate(
+        self,
+        data: Any,
+        *,
+        qrels: str | None = None,
+        output: Any = None,
+        force: bool = False,
+        report: Report = None,
+    ) -> dict[str, Any]:
+        """How well the index finds the relevant documents of queries.
+
+        Args:
+            data: a retrieval folder as BEIR has them; its documents are those of the index.
+            qrels: the name of a file in its folder qrels; None is the only one.
+            output: a table NAME.csv, NAME.parquet or NAME.jsonl with a row per query and way of
+                searching; None writes nothing.
+            force: replace a table that this method wrote before.
+            report: a function that is called with a line on how the folder was read.
+
+        Returns:
+            A dictionary: `queries` and `documents`, their numbers, and `by`, which has for
+            "vectors", and with words for "words" and "both", the metrics that `keras_bert.evaluate`
+            has of such a folder, and `recall@100`.
+
+        Raises InputError: on bad input, or if the output is there already.
+        """
+        options = {"qrels": qrels, "output": output, "force": force, "report": report}
+        return evaluate_index(self, data, **options)
 
     def pairs(self, *, above: float, as_dataframe: bool = False) -> Any:
         """The pairs of texts whose vectors are similar, the most similar first.
