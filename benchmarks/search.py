@@ -97,7 +97,9 @@ def exact(arguments):
     flat.add(documents)
     found, _ = most_similar(queries, [documents], top_k=10)
     same = (found == flat.search(queries, 10)[1]).mean()
-    print(f"{len(documents):,} x {WIDTH}, top 10: {same:.2%} of the results are the same")
+    print(
+        f"{len(documents):,} x {WIDTH}, top 10: {same:.2%} of the results are the same", flush=True
+    )
     half = documents.astype(np.float16)
     for name, some, repeats in (("1,000 queries", queries, 1), ("one query", queries[:1], 20)):
         for dtype, mine in (("float32", documents), ("float16", half)):

@@ -134,7 +134,7 @@ def search(settings, arguments):
             print(json.dumps(as_json(row), ensure_ascii=False, allow_nan=False))
     else:
         print(results_text(results, texts))
-    report_next(f"keras-bert index --index {shlex.quote(str(given.index))} --add FILE")
+    report_next(f"keras-bert serve {shlex.quote(str(given.index))}")
 
 
 def results_text(results, texts):

@@ -1,6 +1,7 @@
 """Texts become segments: read, cut into passages, encoded, written."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.base.progress import ProgressBar
 from keras_bert.search import FLOAT16, INT8
+from keras_bert.search.passages import passages
 from keras_bert.search.rows import Row, Rows
 from keras_bert.search.segments import (
     CODES,
@@ -46,6 +48,30 @@ class Contents(NamedTuple):
     encode: Callable[[list[str], int], np.ndarray]
     passages: Callable[[list[str]], Any] | None = None
     words: WordReader | None = None
+
+
+def word_reader(about: Any) -> WordReader | None:
+    """The `WordReader` of what an index says of its words; None without words."""
+    if about is None:
+        return None
+    return WordReader(stop_words=about["stop_words"], stemming=about["stemming"])
+
+
+def contents_of(about: Any, task: Any, vectors: Any, batch_size: int) -> Contents:
+    """The `Contents` of the segments of an index, with a model or given vectors (N, D)."""
+
+    def encode(texts, first):
+        if task is None:
+            return vectors[first : first + len(texts)]
+        return task.encode_document(texts, batch_size=batch_size)
+
+    return Contents(
+        dtype=about["dtype"],
+        similarity=about["similarity"],
+        encode=encode,
+        passages=partial(passages, task) if about["passages"] else None,
+        words=word_reader(about["words"]),
+    )
 
 
 def add_rows(

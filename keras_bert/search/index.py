@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,20 +26,20 @@ from keras_bert.search import (
     SearchSettings,
 )
 from keras_bert.search.building import (
-    Contents,
     add_rows,
     check_count,
     check_vectors,
+    contents_of,
     copy_segments,
+    word_reader,
 )
 from keras_bert.search.bulk_files import write_bulk
 from keras_bert.search.embedders import fingerprint, name_of, open_embedder
 from keras_bert.search.evaluation import evaluate_index
-from keras_bert.search.passages import passages
 from keras_bert.search.ranking import Snapshot
 from keras_bert.search.rows import Rows, hash_of_data
 from keras_bert.search.segments import changing, is_index, read_info, tidy
-from keras_bert.search.words import K1, B, WordReader, stop_words_of
+from keras_bert.search.words import K1, B, stop_words_of
 from keras_bert.tasks.text_embedding import COSINE, SIMILARITIES
 from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 
@@ -90,6 +89,11 @@ class Index:
 
     def __repr__(self):
         return f"<Index {self.folder}: {counted(len(self), 'text')}, {self.width} numbers each>"
+
+    @property
+    def has_model(self) -> bool:
+        """Whether it was built with a model, and not from given vectors."""
+        return self._snapshot.about["model"] is not None
 
     @property
     def ids(self) -> list[str]:
@@ -150,7 +154,7 @@ class Index:
                 `vectors`.
             table: a path, a table in memory or a list of texts (see `TextSource`), or a retrieval
                 folder, as BEIR has them.
-            output: the folder of the index; None is a temporary one, which ends with this object.
+            output: the folder; None is a temporary one, which ends with this object.
             vectors: the vectors of the texts, (N, D), in place of a model.
             similarity: how vectors are compared: "cosine", "dot", "euclidean" or "manhattan"; None
                 is as the model does, and cosine of `vectors`.
@@ -211,7 +215,7 @@ class Index:
             )
         rows = Rows(table, options, id_column=options.id_column, report=report)
         with changing(output, made_of=made_of, new={**new, "schema": rows.schema}) as change:
-            contents = _contents(new, task if model else None, vectors, options.batch_size)
+            contents = contents_of(new, task if model else None, vectors, options.batch_size)
             count = add_rows(change, rows, contents, progress=progress)
             if vectors is not None:
                 check_count(vectors, count, rows.name)
@@ -268,7 +272,7 @@ class Index:
         rows = Rows(table, options, **given)
         with changing(self.folder, made_of=made_of) as change:
             snapshot = Snapshot.open(self.folder)
-            contents = _contents(about, task, vectors, options.batch_size)
+            contents = contents_of(about, task, vectors, options.batch_size)
 
             def check(ids):
                 known = [id for ids in snapshot.places(ids).values() for id in ids]
@@ -316,7 +320,7 @@ class Index:
         with changing(self.folder, made_of=made_of) as change:
             snapshot = Snapshot.open(self.folder)
             if snapshot.needs_compacting():
-                copy_segments(change, snapshot, _word_reader(snapshot.about["words"]))
+                copy_segments(change, snapshot, word_reader(snapshot.about["words"]))
                 change.commit(keeps=False)
         self.reload()
 
@@ -354,9 +358,30 @@ class Index:
 
         Raises InputError: on bad input, or if the model of the index is another one.
         """
+        is_one = isinstance(texts, str)
+        queries = [texts] if is_one else None if texts is None else [*texts]
+        each = self.search_each(queries, top_k=top_k, by=by, filter=filter, vectors=vectors)
+        queries = range(len(each)) if queries is None else queries
+        pairs = zip(queries, each, strict=True)
+        results = [{"query": query, **row} for query, rows in pairs for row in rows]
+        if as_dataframe:
+            import pandas
+
+            return pandas.DataFrame(results)
+        return results
+
+    def search_each(
+        self,
+        texts: Sequence[str] | None,
+        *,
+        top_k: int = 10,
+        by: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        vectors: Any = None,
+    ) -> list[list[dict[str, Any]]]:
+        """The results of `search` as a list for each text, without the column query."""
         settings = SearchSettings.of({"top_k": top_k, "by": by})
         by = settings.by or (BOTH if self.has_words and texts is not None else VECTORS)
-        texts = [texts] if isinstance(texts, str) else None if texts is None else [*texts]
         if by != VECTORS and not self.has_words:
             raise InputError.naming(
                 "The index {} has no words. Search it with {by=vectors}, or build it with "
@@ -371,12 +396,7 @@ class Index:
             vectors = None
         words = None if by == VECTORS else self._words_of(texts)
         hits = self._snapshot.ranked(vectors, words, top_k=settings.top_k, filter=filter)
-        results = self._snapshot.results(range(len(hits)) if texts is None else texts, hits)
-        if as_dataframe:
-            import pandas
-
-            return pandas.DataFrame(results)
-        return results
+        return [self._snapshot.results(of_query) for of_query in hits]
 
     def ranked_ids(
         self, texts: Sequence[str], *, top_k: int
@@ -404,15 +424,13 @@ class Index:
         Args:
             data: a retrieval folder as BEIR has them; its documents are those of the index.
             qrels: the name of a file in its folder qrels; None is the only one.
-            output: a table NAME.csv, NAME.parquet or NAME.jsonl with a row per query and way of
-                searching; None writes nothing.
+            output: a table NAME.csv, NAME.parquet or NAME.jsonl with rows for each query, or None.
             force: replace a table that this method wrote before.
             report: a function that is called with a line on how the folder was read.
 
         Returns:
-            A dictionary: `queries` and `documents`, their numbers, and `by`, which has for
-            "vectors", and with words for "words" and "both", the metrics that `keras_bert.evaluate`
-            has of such a folder, and `recall@100`.
+            A dictionary: `queries` and `documents`, their numbers, and `by`, the metrics by
+            "vectors", and with words by "words" and "both": those of `evaluate`, and `recall@100`.
 
         Raises InputError: on bad input, or if the output is there already.
         """
@@ -466,34 +484,10 @@ class Index:
     def _words_of(self, texts):
         """The words of each query."""
         if self._reader is None:
-            self._reader = _word_reader(self._snapshot.about["words"])
+            self._reader = word_reader(self._snapshot.about["words"])
         words, counts = self._reader(texts)
         ends = np.cumsum(counts).tolist()
         return [words[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
-
-
-def _word_reader(about):
-    """The `WordReader` of the settings of an index; None without words."""
-    if about is None:
-        return None
-    return WordReader(stop_words=about["stop_words"], stemming=about["stemming"])
-
-
-def _contents(about, task, vectors, batch_size):
-    """The `Contents` of the segments of an index."""
-
-    def encode(texts, first):
-        if task is None:
-            return vectors[first : first + len(texts)]
-        return task.encode_document(texts, batch_size=batch_size)
-
-    return Contents(
-        dtype=about["dtype"],
-        similarity=about["similarity"],
-        encode=encode,
-        passages=partial(passages, task) if about["passages"] else None,
-        words=_word_reader(about["words"]),
-    )
 
 
 def _change_of(folder):

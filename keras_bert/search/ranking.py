@@ -276,12 +276,11 @@ class Snapshot:
         segment = int(np.searchsorted(self._first_texts, text, side="right")) - 1
         return segment, int(text - self._first_texts[segment])
 
-    def results(self, queries: Any, hits: list[list[Hit]]) -> list[dict[str, Any]]:
-        """The rows of a table of results; see `Index.search`."""
+    def results(self, hits: list[Hit]) -> list[dict[str, Any]]:
+        """The rows of the results of one query; see `Index.search`."""
         return [
-            {"query": query, "rank": rank, "score": hit.score, **self._row(hit)}
-            for query, of_query in zip(queries, hits, strict=True)
-            for rank, hit in enumerate(of_query, start=1)
+            {"rank": rank, "score": hit.score, **self._row(hit)}
+            for rank, hit in enumerate(hits, start=1)
         ]
 
     def _row(self, hit):
