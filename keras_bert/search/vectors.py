@@ -171,7 +171,12 @@ def _products(queries, vectors, *, by):
     if isinstance(vectors, Int8Vectors):
         products = (queries * vectors.step) @ vectors.codes.astype(np.float32).T
         return products + (queries @ vectors.middle)[:, None]
-    return queries @ np.asarray(vectors, np.float32).T
+    vectors = np.asarray(vectors, np.float32)
+    if len(queries) == 1:
+        # Limited by memory, not by arithmetic: threads of a matrix product would wait for another
+        # in each block, 0.08 processor seconds of 100,000 x 384 in place of 0.02.
+        return np.einsum("nd,d->n", vectors, queries[0])[None]
+    return queries @ vectors.T
 
 
 def _with_block(best, scores, begin):
