@@ -86,7 +86,7 @@ _HOMES = {
         "keras_bert.checkpoints.convert": "convert push",
         "keras_bert.serving.serve": "serve BackgroundServer",
         "keras_bert.serving.ask": "ask",
-        "data_gen.inference": "predict_files embed_files",
+        "data_gen.inference": "predict_files embed_files index_files",
         "data_gen.vocabulary": "learn_vocabulary",
         "data_gen.pretraining_data": "pretraining_data",
         "keras_bert.records.inspection": "inspect",
@@ -105,6 +105,7 @@ __all__ = sorted(_HOMES)
 if TYPE_CHECKING:
     import keras_bert.sklearn  # noqa: F401
     from data_gen.inference import embed_files as embed_files
+    from data_gen.inference import index_files as index_files
     from data_gen.inference import predict_files as predict_files
     from data_gen.pretraining_data import pretraining_data as pretraining_data
     from data_gen.vocabulary import learn_vocabulary as learn_vocabulary

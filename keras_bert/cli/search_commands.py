@@ -3,6 +3,7 @@
 import json
 import shlex
 
+from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, in_one_line, text_table
 from keras_bert.cli.command import command, report, report_next
 from keras_bert.search import (
@@ -23,6 +24,7 @@ _SHOWN = 100  # characters of a text in a table of results
     "index",
     "make texts searchable, by their vectors and words",
     settings=IndexCommandSettings,
+    is_job_with_runner=True,
     backends=_TENSORFLOW,
 )
 def index(settings, arguments):
@@ -36,8 +38,13 @@ def index(settings, arguments):
 
     The index appears complete or not at all, and so does each change. The same command resumes
     where it was interrupted.
+
+    With --runner and other options of Apache Beam it is a job over many files, such as
+    --data 'texts/*.csv' (docs/search.md). Ids are different in all of them.
     """
     given = IndexCommandSettings.of(settings)
+    if arguments.beam_options:
+        return _run_job(given, settings, arguments)
     from keras_bert.search.index import Index, load_index
 
     def only(cls, *leave_out):
@@ -67,6 +74,26 @@ def index(settings, arguments):
         made.compact()
         print(f"{given.index}: compacted, {counted(len(made), 'text')}.")
     return _next(given.index, made)
+
+
+def _run_job(given, settings, arguments):
+    """Builds an index as a job over many files."""
+    if given.index is not None:
+        raise InputError.naming("A job builds a new index. Leave {index} out.")
+    from data_gen.inference import index_files
+
+    names = IndexSettings.names() - {"force"}
+    count = index_files(
+        model=given.model,
+        data=given.data,
+        output=given.output,
+        force=given.force,
+        settings={name: value for name, value in settings.items() if name in names},
+        beam_options=arguments.beam_options,
+        report=report,
+    )
+    print(f"{given.output}: {counted(count, 'text')}.")
+    return f'keras-bert search {shlex.quote(str(given.output))} "…"'
 
 
 def _next(folder, made):

@@ -38,7 +38,7 @@ from keras_bert.search.embedders import fingerprint, name_of, open_embedder
 from keras_bert.search.evaluation import evaluate_index
 from keras_bert.search.ranking import Snapshot
 from keras_bert.search.rows import Rows, hash_of_data
-from keras_bert.search.segments import changing, is_index, read_info, tidy
+from keras_bert.search.segments import changing, is_index, is_unfinished, read_info, tidy
 from keras_bert.search.words import K1, B, stop_words_of
 from keras_bert.tasks.text_embedding import COSINE, SIMILARITIES
 from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
@@ -209,10 +209,8 @@ class Index:
             return cls(output, embedder=embedder)
         else:
             inputs = [path for path in (embedder, table) if is_file(path)]
-            is_begun = is_index(output) and _change_of(output) is None
-            check_output_folder(
-                output, is_ours=is_index, inputs=inputs, force=options.force or is_begun
-            )
+            may_replace = options.force or is_unfinished(output)
+            check_output_folder(output, is_ours=is_index, inputs=inputs, force=may_replace)
         rows = Rows(table, options, id_column=options.id_column, report=report)
         with changing(output, made_of=made_of, new={**new, "schema": rows.schema}) as change:
             contents = contents_of(new, task if model else None, vectors, options.batch_size)

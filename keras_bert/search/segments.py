@@ -17,6 +17,7 @@ the same change resumes there after an interruption, and another one deletes it.
 
 import contextlib
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,11 @@ ROWS_PER_GROUP = 512
 def is_index(path: Any) -> bool:
     """Whether a path is the folder of an index, or of one that is not finished."""
     return any(Path(path, name).is_file() for name in (INFO, UNFINISHED))
+
+
+def is_unfinished(path: Any) -> bool:
+    """Whether a path is the folder of an index whose building was interrupted."""
+    return is_index(path) and not Path(path, INFO).is_file()
 
 
 class Segment:
@@ -138,6 +144,13 @@ def write_rows(path: Path, table: pyarrow.Table) -> None:
     """Writes the rows of a segment."""
     with open(path, "wb") as file:
         parquet.write_table(table, file, row_group_size=ROWS_PER_GROUP, compression="zstd")
+
+
+def copy_segment(segment: Segment, folder: Path) -> int:
+    """Copies the files of a segment into another folder; returns the number of its texts."""
+    for name in segment.files:
+        shutil.copyfile(segment.folder / name, folder / name)
+    return segment.count
 
 
 def read_info(folder: Any) -> dict[str, Any]:
