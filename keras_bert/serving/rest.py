@@ -161,7 +161,7 @@ async def _index(request):
 def _index_named(request):
     indexes, name = request.app.state.indexes, request.path_params["name"]
     if name not in indexes:
-        raise ServerError(f"There is no index {name!r}.", code="NOT_FOUND")
+        raise ServerError(f"The server has no index called {name!r}.", code="NOT_FOUND")
     return indexes[name]
 
 

@@ -1,6 +1,7 @@
 """The commands index and search, and files for vector databases."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas
@@ -15,16 +16,26 @@ from tests.search.test_index import WORDS, found, table, vectors
 from tests.small_model import make_encoder, make_tokenizer
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """A folder with a model, texts, and an index of them."""
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path_factory.mktemp("made")
     tokenizer = make_tokenizer(WORDS)
     task = kb.TextEmbedder(make_encoder(tokenizer), tokenizer, max_length=12, normalize=True)
-    task.save("model")
-    table(12).to_csv("texts.csv", index=False)
-    table(3, prefix="n").to_csv("more.csv", index=False)
-    assert main("index --model model --data texts.csv --output my.index --words".split()) == 0
+    task.save(folder / "model")
+    table(12).to_csv(folder / "texts.csv", index=False)
+    table(3, prefix="n").to_csv(folder / "more.csv", index=False)
+    options = {"model": folder / "model", "data": folder / "texts.csv"}
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    assert main(["index", *flags, f"--output={folder / 'my.index'}", "--words"]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    """A working folder with a copy of these."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
