@@ -94,7 +94,7 @@ def _stemmer(language):
         import snowballstemmer
     except ImportError:
         raise InputError.naming(
-            "{stemming} needs the package snowballstemmer. Install it: pip install snowballstemmer."
+            "{stemming} needs the package snowballstemmer: pip install snowballstemmer."
         ) from None
     if language not in snowballstemmer.algorithms():
         raise InputError.naming(

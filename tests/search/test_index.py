@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas
@@ -413,3 +415,35 @@ def test_an_output_that_is_something_else(task, tmp_path):
     with pytest.raises(kb.InputError, match="holds something else already"):
         Index.build(task, ["a"], output=other, force=True)
     assert (other / "mine").read_text() == "x"
+
+
+def test_readers_meanwhile_see_whole_changes(small_segments, tmp_path):
+    """While texts are added, replaced, deleted and compacted, each opening has one whole state."""
+    folder = tmp_path / "index"
+    writer = Index.build(None, table(10), vectors=vectors(10), output=folder)
+    more, query, stop, states = table(10, prefix="n"), vectors(1, seed=1), threading.Event(), []
+
+    def read():
+        while not stop.is_set():
+            reader = load_index(folder)
+            ids = sorted(reader.ids)
+            results = reader.search(vectors=query, top_k=50)
+            assert sorted(row["id"] for row in results) == ids
+            states.append(tuple(ids))
+
+    def all_of(*prefixes):
+        return tuple(sorted(f"{prefix}{n}" for prefix in prefixes for n in range(10)))
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        try:
+            for _ in range(6):
+                writer.add(more, vectors=vectors(10, seed=2))
+                writer.add(more, vectors=vectors(10, seed=3), duplicates="replace")
+                writer.delete(list(more["id"]))
+                writer.compact()
+        finally:
+            stop.set()
+        for reader in readers:
+            reader.result()
+    assert {*states} <= {all_of("t"), all_of("t", "n")} and len(states) > 2
