@@ -20,9 +20,9 @@ from needed import minilm_folder
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inputs.batches import shuffled_batches
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training.optimizer import make_optimizer
 
 BATCH_SIZE, MAX_LENGTH, TIMED_STEPS = 32, 128, 12
 

@@ -176,8 +176,8 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed, lora_ran
     """What a cell gives: the task's metric, classes that are never predicted, steps and seconds."""
     import keras
 
-    from keras_bert.inference.predict import Inference
     from keras_bert.tasks import task_class
+    from keras_bert.tasks.outputs import Inference
 
     began = time.perf_counter()
     train, dev = examples_of(arguments, data, count, seed)

@@ -7,7 +7,8 @@ A cell is a run of `keras_bert.finetune` on a cell of default_rates.py with ever
 default, but that all epochs are trained: a tenth of the examples is held back as dev data, by which
 the run selects its epoch. After each epoch it is also evaluated on a test file that the run does
 not see. A cell is a line of OUTPUT/curves.jsonl, with the dev metrics, the test metric and the
-training seconds of each epoch; the same command resumes.
+seconds of each epoch (training, dev data, checkpoint; by the clock, and of the processor), without
+those of the test file; the same command resumes.
 
 A rule ends a run and changes nothing before that, so that a stopped run is the beginning of the
 whole one: `--replay` gives, for each cell, the epochs, the seconds and the test metric of the epoch
@@ -15,8 +16,10 @@ that is kept, of the whole run and of the rule's, and their sums.
 """
 
 import json
+import math
 import shutil
 import statistics
+import time
 from types import SimpleNamespace
 
 import keras
@@ -52,18 +55,29 @@ def main():
 
 
 class Test(keras.callbacks.Callback):
-    """The metric on the test examples after each epoch."""
+    """The seconds of each epoch, and the metric on the test examples after it."""
 
     def __init__(self, data, examples):
         super().__init__()
         self._data, self._examples = data, examples
         self.metrics, self.labels = [], []
+        self.seconds, self.processor_seconds = [], []
+
+    def on_train_begin(self, logs=None):
+        self._began = time.perf_counter(), time.process_time()
 
     def on_epoch_end(self, epoch, logs=None):
-        from keras_bert.inference.predict import Inference
-
         if "val_loss" not in logs:
             return
+        began, processor_began = self._began
+        self.seconds.append(round(time.perf_counter() - began, 2))
+        self.processor_seconds.append(round(time.process_time() - processor_began, 2))
+        self._evaluate()
+        self._began = time.perf_counter(), time.process_time()
+
+    def _evaluate(self):
+        from keras_bert.tasks.outputs import Inference
+
         task = self.model
         examples = list(task.read(self._examples, inferred_arguments=task.inferred_arguments))
         sequences = task.features(examples, labelled=True)
@@ -110,6 +124,8 @@ def measured(arguments, *, model, data, count, seed):
         "kept": metrics["kept"]["epoch"],
         "eval": [record["eval"] for record in evaluated],
         "train_loss": [round(record["train"]["loss"], 4) for record in evaluated],
+        "seconds": on_test.seconds,
+        "processor_seconds": on_test.processor_seconds,
         "test": on_test.metrics,
         "test_labels": on_test.labels,
         "dev_examples": metrics["dev"]["examples"],
@@ -119,7 +135,7 @@ def measured(arguments, *, model, data, count, seed):
 
 def replayed(path):
     """Lines of Markdown: each cell as it was trained, and as the rule of the library ends it."""
-    from keras_bert.training.parts.early_stopping import EarlyStopping
+    from keras_bert.training.parts.early_stopping import EarlyStopping, patience_of
 
     rows, whole, stopped = [], [], []
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
@@ -132,7 +148,7 @@ def replayed(path):
         settings = SimpleNamespace(
             patience=None, epochs=cell["epochs"], keep="best", gradual_unfreezing=False
         )
-        rule = EarlyStopping.of(settings, cell["metric"])
+        rule = EarlyStopping(cell["metric"], patience_of(settings))
         lengths = range(1, len(records) + 1)
         end = next((n for n in lengths if rule.is_over(records[:n])), len(records))
         scores = [
@@ -140,16 +156,26 @@ def replayed(path):
             for part in (records, records[:end])
         ]
         name = f"{cell['data']} | {cell['model']} | {cell['count']} | {cell['seed']}"
-        rows.append(f"| {name} | {len(records)} | {end} | {scores[0]} | {scores[1]} |")
+        seconds = [
+            sum(cell["processor_seconds"][:number]) if "processor_seconds" in cell else math.nan
+            for number in (len(records), end)
+        ]
+        times = " | ".join("–" if math.isnan(x) else f"{x:.0f}" for x in seconds)
+        rows.append(f"| {name} | {len(records)} | {end} | {times} | {scores[0]} | {scores[1]} |")
         whole.append(scores[0])
-        stopped.append((scores[1], end / len(records)))
-    yield "| data | model | examples | seed | epochs | of the rule | test metric | of the rule |"
-    yield "|---|---|---|---|---|---|---|---|"
+        stopped.append((scores[1], end / len(records), seconds[1] / seconds[0]))
+    yield (
+        "| data | model | examples | seed | epochs | of the rule | processor seconds | of the rule "
+        "| test metric | of the rule |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     yield from rows
-    scores, fractions = zip(*stopped, strict=True)
+    scores, fractions, of_time = zip(*stopped, strict=True)
+    timed = [fraction for fraction in of_time if not math.isnan(fraction)]
+    time_text = f" and {statistics.mean(timed):.0%} of the time" if timed else ""
     yield (
         f"The means: {statistics.mean(whole):.2f} and {statistics.mean(scores):.2f}, in "
-        f"{statistics.mean(fractions):.0%} of the epochs."
+        f"{statistics.mean(fractions):.0%} of the epochs{time_text}."
     )
 
 

@@ -22,7 +22,7 @@ class Kernels:
     def __init__(self, products, weights, *, gelus, dtype="float32"):
         import keras
 
-        from keras_bert.training.update_rules import AdamW
+        from keras_bert.optimizers.update_rules import AdamW
 
         self._products = [
             [_random(*shape, dtype=dtype) for shape in ((rows, into), (into, out), (rows, out))]

@@ -41,8 +41,8 @@ from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.layers.lstm import Lstm
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM
-from keras_bert.training.optimizer import make_optimizer
 
 RATE, DECAY, NORM = 5e-4, 0.01, 1.0
 UNROLLED_AT_MOST = 256  # units: tracing takes a minute

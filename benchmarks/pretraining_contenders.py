@@ -14,11 +14,11 @@ from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.gpt import Gpt2Config
 from keras_bert.encoders.gpt.encoder import GptEncoder
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.training.optimizer import make_optimizer
 
 # Rows in a batch, tokens in a row.
 ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128), "gpt2-mini": (32, 128)}

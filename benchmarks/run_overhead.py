@@ -8,9 +8,13 @@ from pathlib import Path
 import keras
 
 from keras_bert.training.loop import train
+from keras_bert.training.parts.tensorboard import TensorBoard
+from keras_bert.training.parts.user_callbacks import UserCallbacks
 from keras_bert.training.plan import BatchSource, Plan
 from keras_bert.training.pretraining_examples import InputTimer
+from keras_bert.training.run import Run
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.settings import RunSettings
 
 _STEPS = 50  # the most that an entry of a run's curve has
 
@@ -28,11 +32,19 @@ def run_overhead(model, dataset, *, tokens_per_step, flops_per_token, rounds):
     """
     turns = _Turns(dataset)
     steps = (rounds + 2) * _STEPS  # an entry is over where the next one begins
-    plan = Plan(steps=steps, entry=_STEPS, evaluate_every=steps, checkpoint_every=steps)
+    plan = Plan(steps=steps, record=_STEPS, evaluate_every=steps, checkpoint_every=steps)
     with tempfile.TemporaryDirectory() as folder:
-        run = RunFolder(Path(folder) / "run", command="pretrain", settings={}, inputs={})
-        source = _Source(dataset, tokens_per_step, flops_per_token)
-        train(model, run, source, plan, task=model, callbacks=[turns])
+        path = Path(folder) / "run"
+        run = Run(
+            folder=RunFolder(path, command="pretrain", settings={}, inputs={}),
+            settings=RunSettings(output=path, callbacks=[turns]),
+            task=model,
+            plan=plan,
+            report=print,
+            source=_Source(dataset, tokens_per_step, flops_per_token),
+        )
+        run.take_parts((TensorBoard, UserCallbacks))
+        train(run)
     step = statistics.median(seconds for seconds, _ in turns.alone[1:]) / _STEPS
     pairs = list(zip(turns.alone, turns.in_run, strict=False))[1:]
     return step, statistics.median(run[1] - alone[1] for alone, run in pairs) / _STEPS

@@ -35,10 +35,10 @@ import keras
 import numpy as np
 
 import keras_bert as kb
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.static_vectors import ContextWindows
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training.optimizer import make_optimizer
 
 RATE = 0.025  # of word2vec and gensim; CBOW's is 0.05
 PAIRS = 8192  # of a step in PyTorch

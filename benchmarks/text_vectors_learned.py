@@ -1,17 +1,22 @@
 """What text vectors learn: MiniLM trained by `keras_bert.finetune`, before and after.
 
-    python benchmarks/text_vectors_learned.py --output runs/vectors --rates 3e-5 1e-4 3e-4
-    python benchmarks/text_vectors_learned.py --output runs/vectors --data xquad --seeds 0 1 2
+    python benchmarks/text_vectors_learned.py --output runs/vectors --seeds 0 1 2
+    python benchmarks/text_vectors_learned.py --output runs/vectors --seeds 0 1 2 \
+        --rates 3e-5 1e-4 3e-4 --epochs 1 3 --batch-sizes 16 32 64
+    python benchmarks/text_vectors_learned.py --output runs/vectors --table
 
 `sts` has 2,400 rated pairs for training and 600 others; `xquad` the English questions with their
-paragraphs, of two thirds of the documents and of the others. A cell is one epoch, and a line of
-OUTPUT/cells.jsonl; the same command resumes.
+paragraphs, of two thirds of the documents and of the others. The seed also chooses the split. What
+is not given is as `keras_bert.finetune` has it, and the model of the last step is measured. A cell
+is a line of OUTPUT/cells.jsonl; the same command resumes.
 """
 
 import argparse
+import itertools
 import json
 import random
 import shutil
+import statistics
 from pathlib import Path
 
 import real_tasks
@@ -22,6 +27,7 @@ import keras_bert as kb
 
 _METRICS = ("spearman", "ndcg@10", "mrr@10")
 _FIELDS = {"fields": "anchor=question,positive=context"}
+BEFORE = "before training"
 
 
 def main():
@@ -31,28 +37,35 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
     parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
-    parser.add_argument("--rates", nargs="+", type=float, default=[1e-4])
+    parser.add_argument("--rates", nargs="+", type=float, default=[None])
+    parser.add_argument("--epochs", nargs="+", type=int, default=[None])
+    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[None])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--table", action="store_true", help="print the table of what is measured")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    turns = Turns(arguments.output / "cells.jsonl", {}, lambda line: print(line, flush=True))
-    for seed in arguments.seeds:
-        for data in arguments.data:
-            for rate in (None, *arguments.rates):  # None is before training
-                cell = {"data": data, "rate": rate, "seed": seed}
-                turns.of(cell, lambda **cell: measured(arguments, **cell))
+    path = arguments.output / "cells.jsonl"
+    turns = Turns(path, {}, lambda line: print(line, flush=True))
+    if arguments.table:
+        print("\n".join(table(path)))
+        return
+    grid = itertools.product(arguments.rates, arguments.epochs, arguments.batch_sizes)
+    for seed, data, of_run in itertools.product(arguments.seeds, arguments.data, [BEFORE, *grid]):
+        rate, epochs, batch_size = (of_run,) * 3 if of_run == BEFORE else of_run
+        cell = {"data": data, "rate": rate, "epochs": epochs, "batch_size": batch_size}
+        turns.of({**cell, "seed": seed}, lambda **cell: measured(arguments, **cell))
 
 
-def sts(folder):
+def sts(folder, seed):
     """-> (training pairs, other pairs, the settings that read them)."""
     lines = (folder / "sts" / "2015.train.tsv").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     pairs = [{"sentence1": a, "sentence2": b, "score": score} for score, a, b in rows if score]
-    random.Random(0).shuffle(pairs)
+    random.Random(seed).shuffle(pairs)
     return pairs[:2400], pairs[2400:], {}
 
 
-def xquad(folder):
+def xquad(folder, seed):
     """-> (questions with paragraphs, those of other documents, the settings that read them)."""
     documents = [
         [
@@ -62,7 +75,7 @@ def xquad(folder):
         ]
         for document in json.loads((folder / "xquad" / "en.json").read_text("utf-8"))["data"]
     ]
-    random.Random(0).shuffle(documents)
+    random.Random(seed).shuffle(documents)
     edge = len(documents) * 2 // 3
     train, others = documents[:edge], documents[edge:]
     return sum(train, []), sum(others, []), {**_FIELDS, "max_length": 160}
@@ -71,28 +84,53 @@ def xquad(folder):
 DATA = {"sts": sts, "xquad": xquad}
 
 
-def measured(arguments, *, data, rate, seed):
-    """The metrics on the other examples, of the model as published or trained at a rate."""
-    train, others, settings = DATA[data](arguments.folder)
+def measured(arguments, *, data, rate, epochs, batch_size, seed):
+    """The metrics on the other examples, of the model as published or of the last step."""
+    train, others, settings = DATA[data](arguments.folder, seed)
     model = minilm_folder(data=arguments.folder)
-    if rate is None:
+    if rate == BEFORE:
         metrics = kb.evaluate(kb.load_task(model), others, **settings)
     else:
         output = arguments.output / "run"
         shutil.rmtree(output, ignore_errors=True)
+        given = {"learning_rate": rate, "epochs": epochs, "batch_size": batch_size}
         metrics = kb.finetune(
             task="text-embedding",
             model=model,
             train=train,
             dev=others,
             output=output,
-            epochs=1,
-            batch_size=32,
-            learning_rate=rate,
+            keep="last",
             seed=seed,
+            **{name: value for name, value in given.items() if value is not None},
             **settings,
         )["dev"]
     return {name: round(metrics[name], 4) for name in _METRICS if metrics.get(name) is not None}
+
+
+def table(path):
+    """Lines of Markdown: for each data and setting the mean of the seeds ± their deviation."""
+    cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    rows = {}
+    for cell in cells:
+        of_run = tuple(cell[name] for name in ("data", "rate", "epochs", "batch_size"))
+        rows.setdefault(of_run, []).append(cell)
+    yield "| data, metric | rate | epochs | batch | before | after |"
+    yield "|---|---|---|---|---|---|"
+    for (data, *of_run), after in sorted(rows.items(), key=str):
+        metric = next(name for name in _METRICS if name in after[0])
+        if BEFORE in of_run:
+            continue
+        seeds = {cell["seed"] for cell in after}
+        before = [cell for cell in rows[(data, *[BEFORE] * 3)] if cell["seed"] in seeds]
+        given = " | ".join("default" if value is None else f"{value:g}" for value in of_run)
+        of_both = (_summary([cell[metric] for cell in part]) for part in (before, after))
+        yield f"| {data}, {metric} | {given} | {' | '.join(of_both)} |"
+
+
+def _summary(scores):
+    spread = f" ± {statistics.stdev(scores):.3f}" if len(scores) > 1 else ""
+    return f"{statistics.mean(scores):.3f}{spread} ({len(scores)})"
 
 
 if __name__ == "__main__":

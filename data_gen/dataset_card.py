@@ -8,7 +8,6 @@ from importlib.util import find_spec
 import apache_beam as beam
 import numpy as np
 
-import keras_bert
 from data_gen.data_folder import PICTURE
 from data_gen.files import new_file
 from data_gen.output_folder import check_owner, owner_of
@@ -16,6 +15,7 @@ from data_gen.settings import dropped_documents
 from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
+from keras_bert.base.version import __version__
 from keras_bert.records.folder import (
     CARD,
     SETTING_OF_KEY,
@@ -111,7 +111,7 @@ def make_card(statistics, *, job):
     settings = {field.name for field in dataclasses.fields(CardSettings)} - {"reading"}
     same = ("objective", "masking", "compression", "max_length", "max_predictions", "seed")
     return DatasetCard(
-        made_by=f"keras-bert-toolkit {keras_bert.__version__}",
+        made_by=f"keras-bert-toolkit {__version__}",
         input=tuple(job.input),
         **{name: getattr(job, name) for name in (*same, "lowercase", "template")},
         rows="padded" if job.pad else "compact",

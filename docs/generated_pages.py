@@ -59,7 +59,8 @@ API = {
     ),
     "pictures": (
         "Pictures",
-        "draw_run draw_comparison draw_attention draw_contexts draw_similarity draw_surprisal",
+        "draw_run draw_comparison draw_attention draw_contexts draw_similarity draw_surprisal "
+        "draw_texts",
     ),
     "serving": (
         "Serving and conversion",

@@ -5,15 +5,13 @@ that `keras-bert --help` answers at once and the model code can be used without 
 checkers and editors follow the imports at the end.
 """
 
-import os
 from typing import TYPE_CHECKING
 
 from keras_bert.base import lazy_names
+from keras_bert.base.start_up import hide_start_up_logs
+from keras_bert.base.version import __version__ as __version__
 
-# Before TensorFlow is imported, whose C++ code reads it then: no log of what it found on start.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-__version__ = "0.1.0"
+hide_start_up_logs()  # before TensorFlow is imported
 
 # The module of each public name.
 _HOMES = {
@@ -92,10 +90,11 @@ _HOMES = {
         "keras_bert.records.inspection": "inspect",
         "keras_bert.pictures.tokens": "draw_attention draw_surprisal",
         "keras_bert.pictures.words": "draw_contexts draw_similarity",
+        "keras_bert.pictures.texts": "draw_texts",
         "keras_bert.pictures.run": "draw_run",
         "keras_bert.pictures.predictions": "show_predictions",
         "keras_bert.pictures.comparison": "draw_comparison",
-        "keras_bert.cli.doctor": "diagnose",
+        "keras_bert.diagnosis": "diagnose",
         "keras_bert.samples.quickstart": "quickstart",
     }.items()
     for name in names.split()
@@ -115,7 +114,7 @@ if TYPE_CHECKING:
     from keras_bert.checkpoints.loading import load as load
     from keras_bert.checkpoints.loading import load_task as load_task
     from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
-    from keras_bert.cli.doctor import diagnose as diagnose
+    from keras_bert.diagnosis import diagnose as diagnose
     from keras_bert.encoders.albert import AlbertConfig as AlbertConfig
     from keras_bert.encoders.albert.encoder import AlbertEncoder as AlbertEncoder
     from keras_bert.encoders.bert import BertConfig as BertConfig
@@ -164,6 +163,7 @@ if TYPE_CHECKING:
     from keras_bert.pictures.comparison import draw_comparison as draw_comparison
     from keras_bert.pictures.predictions import show_predictions as show_predictions
     from keras_bert.pictures.run import draw_run as draw_run
+    from keras_bert.pictures.texts import draw_texts as draw_texts
     from keras_bert.pictures.tokens import draw_attention as draw_attention
     from keras_bert.pictures.tokens import draw_surprisal as draw_surprisal
     from keras_bert.pictures.words import draw_contexts as draw_contexts

@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from keras_bert.base.settings import PathText
 from keras_bert.checkpoints import load_task
-from keras_bert.inference.predict import Inference
 from keras_bert.readers.examples import not_reported
 from keras_bert.readers.labels import fraction_among, label_or_none, named_labels
 from keras_bert.readers.sources import plain
+from keras_bert.tasks.outputs import Inference
 from keras_bert.tasks.raw_data import weights_of_rows
 from keras_bert.training.finetune import finetune_given
 

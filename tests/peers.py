@@ -13,7 +13,10 @@ class _Peer:
         self._name = name
 
     def __getattr__(self, attribute):
-        return getattr(importlib.import_module(self._name), attribute)
+        module = importlib.import_module(self._name)
+        if not hasattr(module, attribute):  # a module in it that it does not import itself
+            return importlib.import_module(f"{self._name}.{attribute}")
+        return getattr(module, attribute)
 
 
 torch = _Peer("torch")

@@ -12,8 +12,8 @@ import pytest
 
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.tasks.pretraining.pretrainer import FillMask
-from keras_bert.training.optimizer import make_optimizer
 from tests.seeds import make_rng, shifted
 
 STEPS, BATCH, LENGTH, PREDICTIONS = 20, 8, 6, 2

@@ -35,12 +35,13 @@ def make_mpnet_tokenizer(words=()):
     )
 
 
-def make_encoder(tokenizer, *, pooler=True, **changes):
+def make_encoder(tokenizer, *, pooler=True, seed=None, **changes):
     """The same random weights in every call; large ones, so that texts differ.
 
-    With a `pooler` where it can have one, or as a masked LM leaves it.
+    With a `pooler` where it can have one, or as a masked LM leaves it. A `seed` does not move with
+    `--shift-seeds`: for a run that is known to learn from these weights.
     """
-    keras.utils.set_random_seed(shifted(5))
+    keras.utils.set_random_seed(shifted(5) if seed is None else seed)
     sizes = {
         "vocab_size": len(tokenizer),
         "hidden_size": 16,

@@ -9,9 +9,9 @@ from keras import ops
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.layers.kernels.program import for_gpu
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask
-from keras_bert.training.optimizer import make_optimizer
 from tests.seeds import make_rng, shifted
 
 VOCABULARY = 1031  # no other size of the program

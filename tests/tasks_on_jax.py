@@ -22,10 +22,10 @@ from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.layers.kernels.program import for_gpu
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS
 from keras_bert.tasks import TASKS, task_class
 from keras_bert.tasks.fit_progress import FitProgress
-from keras_bert.training.optimizer import make_optimizer
 from tests.seeds import make_rng, shifted
 
 LENGTHS = np.array([7, 4, 6])

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # signatures, has a rank above the input pipeline; the rest of the family is below.
 ABOVE_TASKS = (
     *("tasks.*.features", "tasks.*.generation", "tasks.*.records", "tasks.*.signatures"),
-    "tasks.signatures",
+    *("tasks.signatures", "tasks.outputs"),
 )
 RANKS = [
     ("base", "base.*"),
@@ -24,26 +24,35 @@ RANKS = [
     ("layers", "layers.*"),
     ("heads", "heads.*"),
     ("encoders", "encoders.*"),
-    # With what `compile_defaults` of a task compiles it with, and the search that ranks documents.
-    ("tasks", "tasks.*", "training.optimizer", "training.update_rules", "search.vectors"),
+    # With the search that ranks documents.
+    ("tasks", "tasks.*", "optimizers", "optimizers.*", "search.vectors"),
     ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),
     ABOVE_TASKS,
     ("inference", "inference.*"),
     ("search", "search.*"),
-    ("training", "training.*", "sklearn"),
+    ("training", "training.*", "sklearn", "diagnosis"),
     ("exports", "exports.*"),
     ("pictures", "pictures.*", "samples", "samples.*", "serving", "serving.*"),
     ("cli", "cli.*", "__main__"),
 ]
 
 # What builds, trains, saves and loads under JAX where no TensorFlow is installed.
-WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoints", "cli"}
+WITHOUT_TENSORFLOW = {
+    "base",
+    "layers",
+    "heads",
+    "encoders",
+    "tasks",
+    "optimizers",
+    "checkpoints",
+    "cli",
+}
 # Single modules of parts that may import it.
 LIGHT = {
     *("text.vocabulary", "text.vocabularies.*", "text.hugging_face", "text.tokenizer_json"),
     *("text.template", "text.steps", "text.sentencepiece_model", "text.sentencepiece_files"),
     *("text.vocabulary_files", "text.learners", "text.unigram_learner", "records.masking"),
-    *("training.costs", "training.optimizer", "training.update_rules"),
+    "training.costs",
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
@@ -55,14 +64,13 @@ LATE_IMPORTS = {
     ("text.tokenizer", "inputs.framing"),
     ("tasks.storing", "checkpoints.model_folder"),
     ("tasks.storing", "exports.saved_model"),
-    ("tasks.fit_progress", "inference.predict"),
     ("tasks.text_embedding.text_embedder", "inference.encode"),
     ("tasks.pretraining.pretrainer", "inference.fill_mask"),
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
     ("tasks.pretraining.language_models", "inference.generate"),
 }
 # The class attributes of tasks that name what `Task` calls as "module:function".
-NAMED_BY_TASKS = {"FEATURES", "SIGNATURES", "SENTENCE_SIGNATURE"}
+NAMED_BY_TASKS = {"FEATURES", "SIGNATURES", "SENTENCE_SIGNATURE", "INFERENCE"}
 
 
 def modules(package):
@@ -187,6 +195,24 @@ def test_tasks_name_features_and_signatures_of_their_own_family():
     assert len(named) > 10
 
 
+def test_modules_above_tasks_ask_a_task_what_it_offers():
+    """And not whether it is of the class of one kind, which a new kind would not be."""
+    for name, path in KERAS_BERT.items():
+        if name == "keras_bert" or rank(short(name)) <= rank("tasks.task"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        kinds = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("keras_bert.tasks.")
+            for alias in node.names
+        } - {"Task"}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", 0) == "isinstance":
+                asked = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+                assert not asked & kinds, (name, node.lineno, asked & kinds)
+
+
 def test_what_runs_under_jax_imports_no_tensorflow():
     for name, imported, at_module_level in every_import(KERAS_BERT):
         part = short(name).split(".")[0]
@@ -210,14 +236,9 @@ def test_data_gen_imports_only_what_the_jobs_share_with_training():
 
 
 def test_no_module_imports_itself_through_others():
-    """At module level or inside a function, but for the listed conveniences."""
+    """At module level, for types or inside a function."""
     needs = {
-        name: {
-            other_module
-            for other_module, _ in imports(path)
-            if other_module in EVERY and (short(name), short(other_module)) not in LATE_IMPORTS
-        }
-        - {name, "keras_bert"}
+        name: {imported for imported, _ in imports(path) if imported in EVERY} - {name}
         for name, path in EVERY.items()
     }
     done, open_ = set(), []

@@ -11,7 +11,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 # What holds no TensorFlow but in tests that are marked.
 TESTS = ["tests/layers", "tests/heads", "tests/encoders/test_encoder.py", "tests/tasks_on_jax.py"]
-OPTIMIZER = "tests/training/test_optimizer.py"
+OPTIMIZER = "tests/optimizers/test_optimizer.py"
 OPTIMIZER_TESTS = [
     f"{OPTIMIZER}::test_lamb_is_the_algorithm_of_the_paper",
     f"{OPTIMIZER}::test_lamb_adapts_query_key_and_value_each_by_itself",

@@ -29,7 +29,11 @@ from keras_bert.inference.embed_to_file import embed_to_file
 from keras_bert.samples.quickstart import QuickstartSteps, quickstart
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.loop import train
+from keras_bert.training.parts.bad_batch import BadBatch
+from keras_bert.training.parts.keep_best import KeepBest, KeepSettings
+from keras_bert.training.parts.tensorboard import TensorBoard
 from keras_bert.training.plan import BatchSource, Plan
+from keras_bert.training.run import Run
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.settings import RunSettings
 from tests.instant_training import make_evaluation_instant, make_fit_instant
@@ -228,6 +232,10 @@ def settings_of(output, **changes):
     return RunSettings(output=str(output), **changes)
 
 
+class KeptRunSettings(KeepSettings, RunSettings):
+    """What a run needs that keeps the best model."""
+
+
 def test_training(task, instant, tmp_path):
     """What a run publishes, in its order: run.json, checkpoints, the best model, the results. A
     pre-training run's are these but for the best model. The weights tell the step: those of a
@@ -245,9 +253,17 @@ def test_training(task, instant, tmp_path):
         with RunFolder.of(settings_of(output), command="finetune", inputs={"data": "a"}) as folder:
             if folder.finished:
                 return
-            records = train(
-                task, folder, _Nothing(), plan, task=task, best=folder.best, evaluate_first=True
+            run = Run(
+                folder=folder,
+                settings=KeptRunSettings(output=str(output)),
+                task=task,
+                plan=plan,
+                report=lambda line: None,
+                source=_Nothing(),
+                evaluates_first=True,
             )
+            run.take_parts((TensorBoard, BadBatch, KeepBest))
+            records = train(run)
             assert folder.best.stat().st_size
             save_folder(task, task.tokenizer, folder.model, overwrite=True)
             folder.finish({"log_steps": [record["step"] for record in records]})

@@ -17,7 +17,7 @@ from playwright.sync_api import sync_playwright
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("url")
-    parser.add_argument("task", help="fill-mask, classify, tag, question, attention or nearest")
+    parser.add_argument("task", help="fill-mask, classify, tag, question, attention, …")
     parser.add_argument("texts", nargs="+", help="for the fields of the task, in their order")
     parser.add_argument("--choose", action="append", default=[], metavar="NAME=VALUE")
     arguments = parser.parse_args()

@@ -67,7 +67,7 @@ def text_table(rows, *, header=()):
 
 def _cell_text(cell):
     if isinstance(cell, float):
-        return f"{cell:.4f}"
+        return f"{cell:z.4f}"  # no -0.0000
     return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
 
 

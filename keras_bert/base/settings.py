@@ -301,6 +301,11 @@ def merged(*classes: type) -> Any:
     return settings_type(name, classes, {})
 
 
+def as_list(value):
+    """A setting with several values, or the list of one."""
+    return value if isinstance(value, list) else [value]
+
+
 @functools.cache
 def reader_settings(cls):
     """A class of those fields of another that a labelled file is read by.

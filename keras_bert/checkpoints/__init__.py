@@ -64,7 +64,8 @@ class PushSettings(Settings):
 
 
 _HOMES = {
-    **dict.fromkeys(("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.loading"),
+    **dict.fromkeys(("load", "load_task"), "keras_bert.checkpoints.loading"),
+    "find_model_folder": "keras_bert.checkpoints.locations",
     **dict.fromkeys(("save_adapter", "save_folder"), "keras_bert.checkpoints.model_folder"),
 }
 

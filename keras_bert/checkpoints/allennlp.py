@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import check_object, check_regular, new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.rename import Rename
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints.config_json import MARK
 from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
 from keras_bert.encoders.bilm import NUM_CHARACTERS, BilmConfig
@@ -193,7 +193,7 @@ def _at(options, path, *, source, default=_REQUIRED):
 
 def _options(config):
     """The options of a config; a reader ignores unknown keys."""
-    options = {MARK: {"version": keras_bert.__version__}}
+    options = {MARK: {"version": __version__}}
     for name, path in {**_SIZES, **_OTHERS}.items():
         *groups, last = path.split(".")
         inner = options

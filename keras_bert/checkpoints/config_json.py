@@ -1,5 +1,7 @@
 """What a config.json says besides the encoder: its class, its labels, this library's own key."""
 
+from math import isfinite
+
 from keras_bert.base.errors import InputError
 from keras_bert.readers.labels import is_missing
 from keras_bert.readers.sources import is_text
@@ -63,10 +65,11 @@ def labels_from_config(config_json, *, source):
         by_number = {int(number): str(label) for number, label in id2label.items()}
     except ValueError as error:
         raise InputError(f"{source}: id2label has an invalid key: {error}.") from error
-    for label in by_number.values():
-        if is_missing(label, na=False) or not is_text(label):
+    for label in id2label.values():
+        is_name = isinstance(label, str | int) or (isinstance(label, float) and isfinite(label))
+        if not is_name or is_missing(label, na=False) or not is_text(str(label)):
             raise InputError(
-                f"{source}: id2label has the label {label!r}. Expected names without NUL."
+                f"{source}: id2label has the label {label!r:.100}. Expected names without NUL."
             )
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(f"{source}: id2label should number its labels from 0 without a gap.")

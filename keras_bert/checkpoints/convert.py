@@ -23,7 +23,7 @@ from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.config_json import CONFIG
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
-from keras_bert.checkpoints.loading import find_model_folder, read_foreign
+from keras_bert.checkpoints.locations import find_model_folder, read_foreign
 from keras_bert.checkpoints.model_folder import (
     build_task,
     folders_read,
@@ -98,6 +98,7 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
 def _is_foreign(source):
     """Whether a path is a model in another format than Hugging Face's, or has one, too."""
     foreign = (is_google, is_keras_nlp, is_allennlp, is_word_vectors)
+    foreign = (*foreign, sentence_transformers.is_foreign_embedder)
     return any(is_format(source) for is_format in foreign)
 
 
@@ -182,7 +183,11 @@ def push(**settings) -> str:
     text = (
         read_small(card).decode("utf-8", errors="replace")
         if card.is_file()
-        else model_card.model_card(checkpoint.config_json, name=repo.partition("/")[2])
+        else model_card.model_card(
+            checkpoint.config_json,
+            name=repo.partition("/")[2],
+            opens_there=(folder / sentence_transformers.MODULES).exists(),
+        )
     )
     files = {name: str(folder / name) for name in names}
     files[model_card.FILE] = text.replace(model_card.NAME, repo).encode()

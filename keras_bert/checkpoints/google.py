@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, InputWarning, input_errors, reason_of
 from keras_bert.base.files import check_regular, new_folder, read_json
 from keras_bert.base.formatting import counted, listed
 from keras_bert.base.ownership import check_output_folder, held_names
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints.config_json import MARK, labels_from_config, labels_to_config, stored
 from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
 from keras_bert.encoders.bert import BertConfig
@@ -353,7 +353,7 @@ def _config_values(config, labels):
         config_json["hidden_act"] = "gelu"
     # That code ignores unknown keys; `load_google` reads these and the labels back.
     config_json |= config.extra_keys
-    config_json[MARK] = {"version": keras_bert.__version__, "hidden_act": config.hidden_act}
+    config_json[MARK] = {"version": __version__, "hidden_act": config.hidden_act}
     return config_json | labels_to_config(labels) if labels else config_json
 
 

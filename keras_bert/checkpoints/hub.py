@@ -64,6 +64,8 @@ def download(name):
                 wanted = [*files_of_text, mark, *others]
                 is_new = not (small / mark).exists()
                 return _snapshot(repo, small.name, wanted, bars=is_new and shows_bars())
+    if sentence_transformers.first_module(small)[1]:
+        return small  # whose patterns have the weights of a module in a folder of its own
     raise InputError(
         f"{name} contains no supported weights. Expected model.safetensors, pytorch_model.bin or "
         f"{ADAPTER[0]}. Found: {listed(files, most=6)}."
@@ -71,10 +73,14 @@ def download(name):
 
 
 def config_of(name):
-    """The path of a model's `config.json` in the cache; only it is downloaded."""
+    """The path of a model's `config.json` in the cache.
+
+    Only it is downloaded, and what says that the model is a text embedder.
+    """
     repo, revision = parsed(name)
+    names = [CONFIG, sentence_transformers.MODULES, sentence_transformers.ABOUT]
     with _download_errors(name, repo, revision):
-        return _snapshot(repo, revision, [CONFIG]) / CONFIG
+        return _snapshot(repo, revision, names) / CONFIG
 
 
 def parsed(name):

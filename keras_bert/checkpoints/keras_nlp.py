@@ -4,12 +4,12 @@ import functools
 import json
 from pathlib import Path
 
-import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import check_regular, new_folder, parse_json, read_small
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.rename import Rename
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints.config_json import MARK
 from keras_bert.checkpoints.google import check_wordpiece, fields_of
 from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
@@ -191,7 +191,7 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
         backbone.save_to_preset(str(temporary))
         theirs.save_to_preset(str(temporary))
         metadata = _object(temporary / _METADATA)  # keras-nlp ignores unknown keys
-        metadata[MARK] = {"version": keras_bert.__version__, "holds": held_names(temporary)}
+        metadata[MARK] = {"version": __version__, "holds": held_names(temporary)}
         (temporary / _METADATA).write_text(json.dumps(metadata, indent=4), encoding="utf-8")
 
 

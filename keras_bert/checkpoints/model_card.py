@@ -9,12 +9,13 @@ import json
 import re
 from pathlib import Path
 
-import keras_bert
 from keras_bert.base.files import read_json, read_small, write_text
 from keras_bert.base.formatting import counted
 from keras_bert.base.terminal import escaped
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints.config_json import CONFIG, stored
 from keras_bert.checkpoints.model_folder import CARD
+from keras_bert.checkpoints.sentence_transformers import MODULES
 from keras_bert.tasks import TASKS
 
 FILE = CARD
@@ -60,7 +61,7 @@ _PIPELINES = {
 _BASE_MODEL = re.compile(r'^base_model: "?([^"\n]+)"?$', re.MULTILINE)
 
 
-def model_card(config, *, name=None, settings=None, metrics=None):
+def model_card(config, *, name=None, settings=None, metrics=None, opens_there=False):
     """The text of a card.
 
     Files are named without their folders, which are private.
@@ -70,6 +71,7 @@ def model_card(config, *, name=None, settings=None, metrics=None):
         name: the model's name; None is its task type.
         settings: the settings of the run that made it, as in run.json; None where no run is known.
         metrics: the contents of metrics.json of that run.
+        opens_there: whether the folder is one of sentence-transformers, too.
     """
     settings, metrics = settings or {}, metrics or {}
     stored_keys = stored(config, source=CONFIG)
@@ -78,7 +80,7 @@ def model_card(config, *, name=None, settings=None, metrics=None):
     task = _PIPELINES.get(task_type) or _of_the_hub(config)[0]
     base = _base_model(settings.get("model"))
     shown = _metrics(metrics)
-    metadata = _metadata(name, task, base, settings, shown, opens_there=_opens_there(config))
+    metadata = _metadata(name, task, base, settings, shown, opens_there=opens_there)
     lines = [
         "---",
         *(f"{key}: {_yaml(value)}" for key, value in metadata),
@@ -87,11 +89,11 @@ def model_card(config, *, name=None, settings=None, metrics=None):
         f"# {_markdown(name)}",
         "",
         f"{_markdown(_described(task_type, base, settings))} Made with keras-bert "
-        f"{_markdown(stored_keys.get('version', keras_bert.__version__))}.",
+        f"{_markdown(stored_keys.get('version', __version__))}.",
         "",
         *_table("Training", _training(config, base, settings, metrics)),
         *_table(f"Metrics on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),
-        *_loading(config, task_type, task, name),
+        *_loading(config, task_type, task, name, opens_there=opens_there),
     ]
     return "\n".join(lines) + "\n"
 
@@ -100,7 +102,13 @@ def write_card(folder, *, settings, metrics):
     """Writes the `model_card` of the model that a run has trained, named like the run."""
     path = Path(folder).resolve()
     name = path.parent.name if path.name == "model" else path.name
-    card = model_card(read_json(path / CONFIG), name=name, settings=settings, metrics=metrics)
+    card = model_card(
+        read_json(path / CONFIG),
+        name=name,
+        settings=settings,
+        metrics=metrics,
+        opens_there=(path / MODULES).exists(),
+    )
     write_text(path / FILE, card)
 
 
@@ -113,14 +121,6 @@ def _markdown(value):
 def _yaml(value):
     """A value as JSON without a character that a page or a terminal could interpret."""
     return json.dumps(value).replace("<", "\\u003c")
-
-
-def _opens_there(config):
-    """Whether the folder of a `config.json` is one of sentence-transformers, too."""
-    keys = stored(config, source=CONFIG)
-    is_plain = {"bilstm", "static_vectors", "layers", "scalar_mix"}.isdisjoint(keys)
-    is_of_transformers = _architecture(config).endswith("Model")
-    return keys.get("task") == "text-embedding" and is_plain and is_of_transformers
 
 
 def _metadata(name, task, base, settings, shown, *, opens_there):
@@ -192,7 +192,7 @@ def _phases(setting):
 def _sizes(config):
     names = ("num_hidden_layers", "hidden_size", "vocab_size")
     layers, size, tokens = (config.get(name) for name in names)
-    return f"{layers} layers, hidden size {size}, {tokens:,} tokens" if tokens else ""
+    return f"{counted(layers, 'layer')}, hidden size {size}, {tokens:,} tokens" if tokens else ""
 
 
 def _metrics(metrics):
@@ -215,7 +215,7 @@ def _table(title, rows):
     return [f"## {_markdown(title)}", "", "| | |", "|---|---|", *cells, ""]
 
 
-def _loading(config, task_type, task, name):
+def _loading(config, task_type, task, name, *, opens_there):
     """How to load the model with three libraries."""
     _, auto = _of_the_hub(config)
     is_finetuned = task_type in TASKS and TASKS[task_type].settings is not None
@@ -228,7 +228,7 @@ def _loading(config, task_type, task, name):
         yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
     if is_finetuned and task_type != "text-embedding":
         yield f'predictions = kb.predict(model="hf://{NAME}", data="FILE")'
-    if _opens_there(config):
+    if opens_there:
         yield from ["```", "", "With sentence-transformers, the same vectors:", "", "```python"]
         yield from ["from sentence_transformers import SentenceTransformer", ""]
         yield f'model = SentenceTransformer("{NAME}")'
@@ -236,10 +236,12 @@ def _loading(config, task_type, task, name):
     alone = (
         ", the encoder without the head" if task_type is not None and auto == "AutoModel" else ""
     )
-    yield from ["```", "", f"With transformers{alone}:", "", "```python"]
-    yield from [f"from transformers import {auto}, AutoTokenizer", ""]
-    yield f'tokenizer = AutoTokenizer.from_pretrained("{NAME}")'
-    yield from [f'model = {auto}.from_pretrained("{NAME}")', "```", ""]
+    yield from ["```", ""]
+    if task_type != "text-embedding" or _architecture(config).endswith("Model"):
+        yield from [f"With transformers{alone}:", "", "```python"]
+        yield from [f"from transformers import {auto}, AutoTokenizer", ""]
+        yield f'tokenizer = AutoTokenizer.from_pretrained("{NAME}")'
+        yield from [f'model = {auto}.from_pretrained("{NAME}")', "```", ""]
     if is_finetuned or task == "fill-mask":
         folder = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "model"
         yield from ["With TensorFlow Serving, which takes strings:", "", "```bash"]

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import hash_of_file, new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, files_below, held_names
 from keras_bert.base.terminal import escaped
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints import adapters, hub, sentence_transformers, tensor_files
 from keras_bert.checkpoints.config_json import CONFIG, MARK, labels_to_config
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
@@ -22,8 +22,6 @@ from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.heads import LAST
 from keras_bert.layers.dense import check_float_weights
-from keras_bert.tasks.pretraining.language_models import CausalLM
-from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 from keras_bert.text.vocabulary_files import CONFIG_FILE
 
@@ -100,16 +98,17 @@ def _publish(contents, model, tokenizer, folder, *, overwrite):
     """Writes a folder; `contents` are JSON objects and arrays by name, by the names of files."""
     if tokenizer is not None:
         tokenizer.input_names = getattr(model, "encoder", model).input_names
-    if tokenizer is not None and isinstance(model, CausalLM):
+    abilities = getattr(model, "OFFERS", ())  # of a task
+    if tokenizer is not None and "generate" in abilities:
         contents[CONFIG] |= _ends_of_texts(tokenizer)
     contents[CONFIG] |= model.config.generation_keys
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
-    if isinstance(model, TextEmbedder):
+    if "text-vectors" in abilities:
         contents |= sentence_transformers.files_of(model)
     with new_folder(folder) as temporary:
         if tokenizer is not None:
             tokenizer.save(temporary)
-        if sentence_transformers.MODULES in contents:
+        if sentence_transformers.LENGTH in contents:
             length = {"model_max_length": model.settings.max_length}
             contents[CONFIG_FILE] = {**read_json(temporary / CONFIG_FILE), **length}
         for name, content in contents.items():
@@ -154,7 +153,7 @@ def to_hugging_face(model):
         table = names.pooler_table(class_name)
         tensors |= rename.gather(pooler, table, sizes=names.sizes)
     config_json = {"architectures": [class_name], **model.config.to_dict()}
-    stored = {"version": keras_bert.__version__}
+    stored = {"version": __version__}
     if encoder.came_with_pooling is not None:
         stored["default_pooling"] = encoder.came_with_pooling
     if is_task:
@@ -244,7 +243,7 @@ def build_task(checkpoint, *, task_type=None, **settings):
     vectors = checkpoint.static_vectors()
     if vectors is not None:
         options["static_vectors"] = vectors
-    steps = checkpoint.sentence_transformer if task_class is TextEmbedder else None
+    steps = checkpoint.sentence_transformer if "text-vectors" in task_class.OFFERS else None
     encoder = checkpoint.encoder(takes_pooling=steps is None)
     task = task_class(encoder, checkpoint.tokenizer_of(task_class), **options)
     task.columns = checkpoint.columns()

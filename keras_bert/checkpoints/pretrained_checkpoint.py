@@ -311,7 +311,10 @@ class PretrainedCheckpoint:
     def sentence_transformer(self):
         """The `SentenceTransformer` of a folder whose modules make a vector of a text, or None."""
         is_one = self.class_name in (None, self.names.base_class) and is_text_embedder(self.folder)
-        return SentenceTransformer(self.folder, self.config) if is_one else None
+        if not is_one:
+            return None
+        is_static = self.names.is_static_embedding
+        return SentenceTransformer(self.folder, self.config, is_static=is_static)
 
     @property
     def is_text_embedder(self):
@@ -529,17 +532,7 @@ class PretrainedCheckpoint:
 
     def columns(self):
         """{part of an example: its columns} in the data that the task was trained on, or None."""
-        columns = self.stored.get("columns")
-        is_valid = isinstance(columns, dict) and all(
-            isinstance(names, list) and all(isinstance(name, str | int) for name in names)
-            for names in columns.values()
-        )
-        if columns is not None and not is_valid:
-            raise InputError(
-                f"{self.source}, under {MARK}: `columns` should be an object with a list of "
-                "columns for each part of an example."
-            )
-        return columns
+        return _columns(self.stored, source=self.source)
 
     def tuned(self, task):
         """The names of the stored settings that training has tuned."""
@@ -547,6 +540,28 @@ class PretrainedCheckpoint:
         if not isinstance(names, list) or not set(map(str, names)) <= set(task.stored_settings()):
             raise InputError(f"{self.source}, under {MARK}: `tuned` should be a list of settings.")
         return tuple(names)
+
+
+def columns_of_training(folder):
+    """`PretrainedCheckpoint.columns` of a folder, by its config.json alone."""
+    config = Path(folder) / CONFIG
+    if not config.exists():
+        return None
+    return _columns(stored(read_json(config), source=config), source=config)
+
+
+def _columns(stored, *, source):
+    columns = stored.get("columns")
+    is_valid = isinstance(columns, dict) and all(
+        isinstance(names, list) and all(isinstance(name, str | int) for name in names)
+        for names in columns.values()
+    )
+    if columns is not None and not is_valid:
+        raise InputError(
+            f"{source}, under {MARK}: `columns` should be an object with a list of columns for "
+            "each part of an example."
+        )
+    return columns
 
 
 def may_be_text_embedder(folder):

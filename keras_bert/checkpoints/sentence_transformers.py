@@ -2,7 +2,7 @@
 
 `modules.json` names the steps after the encoder, each with a folder: a pooling, dense layers and a
 norm. Two more files have the maximum length and the prompts. Versions 2 to 6 are read; what is
-written has the names of 2 to 5, which 6 reads.
+written has the names of 2 to 5, which 6 reads. A static embedding is encoder and pooling in one.
 """
 
 import re
@@ -10,13 +10,20 @@ from pathlib import Path
 
 import numpy as np
 
-import keras_bert
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_json, read_small
 from keras_bert.base.formatting import listed
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints import tensor_files
+from keras_bert.checkpoints.config_json import CONFIG, MARK
 from keras_bert.heads import parts_of
-from keras_bert.tasks.text_embedding import COSINE, SIMILARITIES, Projected
+from keras_bert.tasks.text_embedding import (
+    COSINE,
+    SIMILARITIES,
+    STATIC_EMBEDDING,
+    TRANSFORMER,
+    Projected,
+)
 
 MODULES = "modules.json"
 POOLING = "1_Pooling/config.json"
@@ -29,7 +36,10 @@ _LENGTHS = (
 )
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 # What a hub's repository is searched for.
-PATTERNS = (MODULES, ABOUT, *_LENGTHS, "[0-9]_*/*.json", "[0-9]_*/*.safetensors", "[0-9]_*/*.bin")
+PATTERNS = (
+    *(MODULES, ABOUT, *_LENGTHS),
+    *(f"[0-9]_*/*.{ending}" for ending in ("json", "safetensors", "bin", "txt", "model")),
+)
 # The names of other files than those of the encoder and its tokenizer, in the folder itself.
 FILES = {MODULES, ABOUT, LENGTH}
 # The paths of those in the folders of its steps.
@@ -62,7 +72,8 @@ _ACTIVATIONS = {
     "silu": "torch.nn.modules.activation.SiLU",
 }
 _PACKAGE = "sentence_transformers."
-_SUPPORTED = ("Transformer", "Pooling", "Dense", "Normalize")
+MODEL2VEC = "model2vec"  # the `model_type` of its config.json
+_SUPPORTED = (TRANSFORMER, STATIC_EMBEDDING, "Pooling", "Dense", "Normalize")
 _LONGEST = 512  # tokens of an encoder that takes any number, where no file says it
 # Keys that change the computation, with the value that changes nothing.
 _REFUSED = {
@@ -101,6 +112,38 @@ def files_in(folder):
     return sorted(path.relative_to(folder).as_posix() for path in paths if path.is_file())
 
 
+def first_module(folder):
+    """The module of a folder that takes the text: (its name, its path), or (None, None).
+
+    The path is relative to the folder, "" for the folder itself. Nothing is checked.
+    """
+    modules = _parsed_modules(folder) if (Path(folder) / MODULES).is_file() else None
+    if not isinstance(modules, list) or not modules or not isinstance(modules[0], dict):
+        return None, None
+    name = str(modules[0].get("type")).rpartition(".")[2]
+    path = str(modules[0].get("path"))
+    return name, "" if path == "." else path
+
+
+def is_foreign_embedder(path):
+    """Whether a path is a folder of static embeddings, or with the encoder in one of its own.
+
+    `keras_bert.checkpoints.text_embedders` makes a model folder of it.
+    """
+    folder = Path(path)
+    name, inner = first_module(folder)
+    own = _object(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    if name == TRANSFORMER:
+        return bool(inner)
+    if name == STATIC_EMBEDDING:
+        return MARK not in own
+    return name is None and own.get("model_type") == MODEL2VEC
+
+
+def _parsed_modules(folder):
+    return parse_json(read_small(Path(folder) / MODULES).decode("utf-8", "replace"))
+
+
 def is_text_embedder(folder):
     """Whether a folder has the steps from an encoder to a vector of a text."""
     folder = Path(folder)
@@ -116,6 +159,9 @@ class SentenceTransformer:
     Args:
         folder: the path.
         config: the `EncoderConfig` of the folder.
+        is_static: whether that is of static vectors.
+        encoder_folder: the folder of the encoder's files; None is `folder`, the only one where it
+            may be in a model folder.
 
     Attributes: `settings`, those of a `TextEmbedder` by name.
 
@@ -123,13 +169,17 @@ class SentenceTransformer:
         InputError: a file is missing or invalid, or a step is not supported.
     """
 
-    def __init__(self, folder, config):
-        self.folder, self._config = Path(folder), config
+    def __init__(self, folder, config, *, is_static=False, encoder_folder=None):
+        self.folder, self._config, self._is_static = Path(folder), config, is_static
+        self._encoder_folder = self.folder if encoder_folder is None else Path(encoder_folder)
         modules = self._modules()
         self._dense = [path for name, path in modules if name == "Dense"]
         about = _object(self.folder / ABOUT)
         width = config.hidden_size
-        settings = self._pooling(modules, width)
+        if is_static:
+            settings = {"pooling": "mean", "include_prompt": True, "lowercase": False}
+        else:
+            settings = {**self._pooling(modules, width), **self._length()}
         layers, width = [], width * len(parts_of(settings["pooling"]))
         for path in self._dense:
             layer = self._projected(path, width)
@@ -137,7 +187,6 @@ class SentenceTransformer:
             width = layer.units
         settings["dense"] = [str(layer) for layer in layers] or None
         settings["normalize"] = any(name == "Normalize" for name, _ in modules)
-        settings |= self._length()
         settings |= self._about(about)
         self.settings = settings
 
@@ -146,8 +195,7 @@ class SentenceTransformer:
 
     def _modules(self):
         """-> (name, path) of each step, in order."""
-        path = self.folder / MODULES
-        listed_modules = parse_json(read_small(path).decode("utf-8", "replace"))
+        listed_modules = _parsed_modules(self.folder)
         valid = isinstance(listed_modules, list) and all(
             isinstance(module, dict)
             and isinstance(module.get("type"), str)
@@ -158,7 +206,7 @@ class SentenceTransformer:
             raise self._error(MODULES, "expected a list of objects with a type and a path.")
         modules = []
         for module in listed_modules:
-            kind, where = module["type"], module["path"]
+            kind, where = module["type"], module["path"] if module["path"] != "." else ""
             name = kind.rpartition(".")[2]
             if name not in _SUPPORTED or not kind.startswith(_PACKAGE):
                 raise self._error(
@@ -171,19 +219,13 @@ class SentenceTransformer:
                 )
             modules.append((name, where))
         names = [name for name, _ in modules]
-        dense = names.count("Dense")
-        expected = ["Transformer", "Pooling", *["Dense"] * dense]
+        start = [STATIC_EMBEDDING] if self._is_static else [TRANSFORMER, "Pooling"]
+        expected = [*start, *["Dense"] * names.count("Dense")]
         if names not in (expected, [*expected, "Normalize"]):
             raise self._error(
                 MODULES,
-                f"the modules are {', '.join(names) or 'none'}. Expected Transformer, Pooling, any "
+                f"the modules are {', '.join(names) or 'none'}. Expected {', '.join(start)}, any "
                 "number of Dense, and maybe Normalize, in this order.",
-            )
-        if modules[0][1]:
-            raise self._error(
-                MODULES,
-                f"the encoder is in the folder {modules[0][1]!r}. Expected it next to the file, "
-                "where newer versions of sentence-transformers save it.",
             )
         return modules
 
@@ -238,13 +280,13 @@ class SentenceTransformer:
         return Projected(units, activation, use_bias=bool(bias), use_residual=bool(residual))
 
     def _length(self):
-        path = next((p for n in _LENGTHS if (p := self.folder / n).exists()), None)
+        path = next((p for n in _LENGTHS if (p := self._encoder_folder / n).exists()), None)
         config_json = {} if path is None else read_json(path)
         for key, usual in _REFUSED.items():
             if config_json.get(key) not in (None, usual):
                 raise self._error(path.name, f"{key} {config_json[key]!r} is not supported.")
         positions = self._config.max_length
-        of_tokenizer = _object(self.folder / _TOKENIZER_CONFIG).get("model_max_length")
+        of_tokenizer = _object(self._encoder_folder / _TOKENIZER_CONFIG).get("model_max_length")
         length = config_json.get("max_seq_length")
         if length is None and isinstance(of_tokenizer, int | float) and of_tokenizer < 2**31:
             length = int(of_tokenizer)
@@ -324,9 +366,15 @@ def files_of(task):
         modules.append({"idx": number, "name": str(number), "path": path, "type": of_kind})
         return path
 
-    add("Transformer", "")
+    # The folder itself, which versions 3 and 4 take for a Transformer's if it is "".
+    add(task.first_module, "" if task.first_module == TRANSFORMER else ".")
     width = task.config.hidden_size
-    files[f"{add('Pooling')}/config.json"] = _pooling_json(settings, width)
+    if task.first_module == TRANSFORMER:
+        files[f"{add('Pooling')}/config.json"] = _pooling_json(settings, width)
+        files[LENGTH] = {
+            "max_seq_length": settings.max_length,
+            "do_lower_case": settings.lowercase,
+        }
     width *= len(parts_of(settings.pooling))
     for projected, layer in zip(settings.projections, task.projections, strict=True):
         path = add("Dense")
@@ -346,9 +394,8 @@ def files_of(task):
     if settings.normalize:
         add("Normalize")
     files[MODULES] = modules
-    files[LENGTH] = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
     files[ABOUT] = {
-        "__version__": {"keras_bert": keras_bert.__version__},
+        "__version__": {"keras_bert": __version__},
         "model_type": "SentenceTransformer",
         "prompts": settings.prompt_texts,
         "default_prompt_name": settings.default_prompt,

@@ -82,6 +82,12 @@ class Tensors:
         self._check_dtype(name, dtype, is_floating=dtype in _FLOATING)
         return np.asarray(file.get_tensor(stored_name)).astype("float32", copy=False)
 
+    def read_numbers(self, name):
+        """The tensor as a float32 array, or as it is if it contains integers."""
+        file, stored_name = self._tensors[name]
+        is_floating = file.get_slice(stored_name).get_dtype() in _FLOATING
+        return self.read(name) if is_floating else np.asarray(file.get_tensor(stored_name))
+
     def _check_dtype(self, name, dtype, *, is_floating):
         if not is_floating:
             raise InputError(
@@ -129,6 +135,10 @@ class TorchTensors(Tensors):
         self._check_dtype(name, dtype, is_floating=tensor.is_floating_point())
         # A file may contain parameters, which require gradients, and sparse tensors.
         return np.ascontiguousarray(tensor.detach().to_dense().float().numpy())
+
+    def read_numbers(self, name):
+        tensor = self._tensors[name]
+        return self.read(name) if tensor.is_floating_point() else tensor.numpy()
 
 
 def safe_torch(source):

@@ -160,7 +160,7 @@ class WordVectorFile:
         """Raises the error of a line if its last fields are not D numbers."""
         numbers = [field for field in part[1:] if _is_number(field)]
         if len(part) != self.size + 1 or len(numbers) != self.size:
-            raise self._error(f"{where} has {len(numbers)} numbers", b" ".join(part))
+            raise self._error(f"{where} has {counted(len(numbers), 'number')}", b" ".join(part))
 
     def _binary(self, file):
         pairs = self._vectors(file)
@@ -188,7 +188,9 @@ class WordVectorFile:
             yield word, vector
             start = end + 1 + width
         if (data[start:] + file.read(_BYTES)).strip(b"\n"):
-            raise self._error(f"there are more than the {self.count:,} words of its first line")
+            raise self._error(
+                f"there are more than {counted(self.count, 'word')}, the number in its first line"
+            )
 
     def _word(self, data, where):
         try:

@@ -278,7 +278,7 @@ def _verify(folder, labels):
         )
         if total := counts["predictions"]:
             outcomes = (f"{name} {percent(counts[name] / total, decimals=2)}" for name in _OUTCOMES)
-            line += f", {total:,} predictions ({', '.join(outcomes)})"
+            line += f", {counted(total, 'prediction')} ({', '.join(outcomes)})"
         if folder.card.has_pairs and counts["rows"]:
             fraction = percent(counts[labels[1]] / counts["rows"], decimals=2)
             line += f", second segment {labels[1]} in {fraction}"

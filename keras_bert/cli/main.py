@@ -6,11 +6,11 @@ import difflib
 import os
 import sys
 
-from keras_bert import __version__
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.base.signals import STOPPED, Terminated
 from keras_bert.base.terminal import OutputError, set_quiet
+from keras_bert.base.version import __version__
 from keras_bert.cli import (
     data_commands,
     doctor,

@@ -36,7 +36,7 @@ from keras_bert.inference import (
     predict_settings,
 )
 from keras_bert.inference.vector_settings import (
-    EmbedToFileSettings,
+    EmbedCommandSettings,
     NearestSettings,
     SensesCommandSettings,
 )
@@ -174,6 +174,10 @@ def compare(settings, arguments):
     from keras_bert.inference.compare import compare, describe_comparison, describe_labels
 
     picture = settings.pop("picture", None)
+    if picture is not None:
+        from keras_bert.pictures import check_picture
+
+        check_picture(picture)
     compared = compare(**settings, report=report)
     if arguments.json:
         print(json.dumps(compared, indent=2, ensure_ascii=False, allow_nan=False))
@@ -285,7 +289,7 @@ def zero_shot(settings, arguments):
 @command(
     "embed",
     "write contextual embeddings of words and texts",
-    settings=EmbedToFileSettings,
+    settings=EmbedCommandSettings,
     is_job_with_runner=True,
     backends=("tensorflow", "jax"),
 )
@@ -295,6 +299,8 @@ def embed(settings, arguments):
     keras-bert embed --model FOLDER --data texts.txt --output embeddings.parquet
     keras-bert embed --model FOLDER --data texts.txt --output e.parquet \\
       --layers concat-last-4
+    keras-bert embed --model FOLDER --data tickets.csv --tokens none \\
+      --output vectors.parquet --picture map.png --colour-by queue
 
     For each text: its tokens with their offsets (in characters) and vectors, the vector of the
     first token, and the mean over the text. Texts may have any length.
@@ -304,7 +310,10 @@ def embed(settings, arguments):
     """
     from keras_bert.inference.embed_to_file import embed_to_file
 
+    picture, colour_by = settings.pop("picture", None), settings.pop("colour_by", None)
     if arguments.beam_options:
+        if picture is not None:
+            raise InputError.naming("A job draws no {picture}. Leave it out.")
         return _run_job("embed_files", settings, arguments)
 
     counts = embed_to_file(**settings, progress=True, report=report)
@@ -313,6 +322,12 @@ def embed(settings, arguments):
     print(
         f"{output}: {counted(counts['texts'], 'text')}{tokens}, vectors of size {counts['width']}."
     )
+    if picture is not None:
+        from keras_bert.inference.embed_to_file import read_vectors
+        from keras_bert.pictures.texts import draw_texts
+
+        vectors, labels = read_vectors(output, column=colour_by)
+        print(f"Wrote {draw_texts(vectors, picture, labels=labels)}")
     program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
     if output.endswith(".npy"):
         program = "import numpy; print(numpy.load({}).shape)"

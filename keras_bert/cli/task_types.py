@@ -135,17 +135,22 @@ def _configs(model):
     configs = [folder / "config.json", folder / "model" / "config.json"]
     if any(path.exists() for path in configs):
         return configs
-    from keras_bert.checkpoints import hub, loading
+    from keras_bert.checkpoints import hub, locations
 
     if str(model).startswith(hub.SCHEME):
         return [hub.config_of(model)]
-    return [loading.local_folder(model) / "config.json"]
+    return [locations.local_folder(model) / "config.json"]
 
 
 def _task_type_in(config):
-    """The task type in a config.json; None if it has none or cannot be read."""
+    """The task type in a config.json, or of the folder of sentence-transformers that it is in.
+
+    None if it has none or cannot be read.
+    """
+    from keras_bert.checkpoints.sentence_transformers import is_text_embedder
+
     try:
         task_type = parse_json(read_small(config))["keras_bert"]["task"]
     except (OSError, ValueError, TypeError, KeyError):  # an `InputError` is a ValueError
-        return None
+        return "text-embedding" if is_text_embedder(config.parent) else None
     return task_type if isinstance(task_type, str) else None

@@ -474,7 +474,7 @@ def example_value(field):
     elif kind is float:
         example = 0.5
     else:
-        example = description.unit or field.name.upper()
+        example = (description.unit or field.name.upper()).removesuffix(",…")
     return [example] if is_list else example
 
 

@@ -156,6 +156,8 @@ class TensorNames:
         head_prefixes: the prefixes of the heads' tensors.
         copies: names of tensors that some writers store in addition -> the tensor that they equal.
         plain: a name in a file -> the name in these tables; None if it is not a weight.
+        is_static_embedding: whether the encoder is a `StaticEmbedding` of sentence-transformers
+            but for the pooling.
     """
 
     base_class: str
@@ -170,6 +172,7 @@ class TensorNames:
     head_prefixes: tuple[str, ...] = (KEPT,)
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
     plain: Callable[[str], str | None] = str
+    is_static_embedding: bool = False
 
     @classmethod
     def of_variables(cls, encoder_class, config):

@@ -34,7 +34,6 @@ from keras_bert.inference.exported_task import about_export
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.layers.kernels.program import for_litert, for_servers
-from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
 from keras_bert.tasks.signatures import (
     Signature,
     chunk_size,
@@ -91,7 +90,7 @@ def export(*, report=None, **settings) -> Path:
     if not embeds:
         task = build_task(checkpoint)
         options = {"top_k": settings.top_k} if settings.top_k is not None else {}
-        if options and not isinstance(task, PretrainingTask):
+        if options and "data-folders" not in task.OFFERS:
             raise InputError.naming(
                 "{top_k} is for [MASK], and {} contains a model of the task {}.",
                 checkpoint.name,

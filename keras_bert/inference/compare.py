@@ -286,7 +286,7 @@ def describe_comparison(compared):
         line += f"{metric[OLD]:.4f} to {metric[NEW]:.4f}"
     if "low" not in metric:
         return f"{line}."
-    line += f" (95 % interval of the difference: {metric['low']:.4f} to {metric['high']:.4f})."
+    line += f" (95 % interval of the difference: {metric['low']:z.4f} to {metric['high']:z.4f})."
     if difference and metric["low"] <= 0 <= metric["high"]:
         line += " Such a difference may be chance."
     return line

@@ -1,5 +1,6 @@
 """Contextual embeddings of words and texts, in the order of the texts."""
 
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.settings import takes
-from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import build_task
 from keras_bert.checkpoints.pretrained_checkpoint import (
     PretrainedCheckpoint,
+    columns_of_training,
     may_be_text_embedder,
 )
 from keras_bert.heads import CONCAT, layer_numbers
@@ -25,7 +27,6 @@ from keras_bert.inputs.framing import frame, windows
 from keras_bert.readers import TextFileSettings
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.texts import TextSource
-from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,7 +344,7 @@ def embed(*, report=None, **settings) -> Iterator[TextEmbedding]:
         settings["text"] = [text] if isinstance(text, str) else list(text)
     settings = EmbedSettings.of(settings)
     data = settings.text if settings.data is None else settings.data
-    texts = open_texts(data, settings, report=report)
+    texts = open_texts(data, settings, model=settings.model, report=report)
     return open_embedder(settings.model, **settings.part(EmbedderSettings))(texts)
 
 
@@ -363,7 +364,7 @@ def open_text_embedder(model):
     if isinstance(model, tuple):
         return None
     task = model
-    if not isinstance(model, TextEmbedder):
+    if "text-vectors" not in getattr(model, "OFFERS", ()):
         folder = find_model_folder(model)
         if not may_be_text_embedder(folder):
             return None
@@ -386,15 +387,30 @@ def open_model(model):
 
     Raises `InputError` if the folder has no supported tokenizer.
     """
-    encoder, tokenizer = model if isinstance(model, tuple) else load(find_model_folder(model))
+    if isinstance(model, tuple):
+        encoder, tokenizer = model
+    else:
+        checkpoint = PretrainedCheckpoint(find_model_folder(model))
+        encoder, tokenizer = checkpoint.encoder(), checkpoint.tokenizer
     if tokenizer is None:
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
     return encoder, tokenizer
 
 
-def open_texts(data, settings, *, report=None):
-    """The examples of a file, read as `settings` say, or of a sequence of texts."""
-    examples = TextSource(data, need_labels=False, **settings.part(TextFileSettings))
+def open_texts(data, settings, *, model=None, report=None):
+    """The examples of a file, read as `settings` say, or of a sequence of texts.
+
+    The column of a table's texts may be the one that `model`, a folder or a task, was trained on.
+    """
+    columns = getattr(model, "columns", None)
+    if isinstance(model, str | os.PathLike):
+        columns = columns_of_training(find_model_folder(model))
+    examples = TextSource(
+        data,
+        need_labels=False,
+        schema={part: names for part, names in (columns or {}).items() if part == "text"},
+        **settings.part(TextFileSettings),
+    )
     examples.keeps_rows = True
     report_source(examples, report)
     examples.at_end = partial(report_notes, examples, report)

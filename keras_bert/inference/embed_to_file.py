@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from keras_bert.base import files, ownership
 from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import listed
 from keras_bert.base.progress import ProgressBar
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
@@ -72,7 +73,7 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
         return counts
     inputs = [path for path in (settings.model, settings.data) if is_file(path)]
     _check_output(output, inputs=inputs, force=settings.force)
-    texts = open_texts(settings.data, settings, report=report)
+    texts = open_texts(settings.data, settings, model=settings.model, report=report)
     embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
     if output.suffix == ".npy" and embedder.text_embedder is None:
         raise InputError(
@@ -161,6 +162,37 @@ def _lists_of_one_size(vectors):
     """Float32 (N, D) as an array of Arrow."""
     flat = pyarrow.array(np.ascontiguousarray(vectors).reshape(-1))
     return pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+
+
+def read_vectors(path, *, column=None):
+    """-> (the vectors of the texts in a file of `embed_to_file`, float32 (N, D), their values).
+
+    The vectors are those of a text embedder, or else the means. The values are those of a column, a
+    list with None for a missing one; None without `column`.
+
+    Raises InputError if there is no such column.
+    """
+    path = Path(path)
+    if path.suffix == ".npy":
+        return np.load(path), None
+    with parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        if column is not None and column not in schema.names:
+            own = [name for name in schema.names if name not in _COLUMNS]
+            raise InputError.naming(
+                "{} has no column {!r}. {colour_by} may be: {}.",
+                path,
+                column,
+                listed(own) or "nothing, as the data are texts without columns",
+            )
+        name = "embedding" if "embedding" in schema.names else "mean"
+        table = file.read([name, *([] if column is None else [column])])
+    vectors = table.column(name).combine_chunks()
+    width = schema.field(name).type.list_size
+    array = np.asarray(vectors.flatten(), np.float32).reshape(-1, width)
+    if column is None:
+        return array, None
+    return array, [None if value == "" else value for value in table.column(column).to_pylist()]
 
 
 def _made_of(settings):

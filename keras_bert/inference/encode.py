@@ -1,16 +1,14 @@
 """The vectors of texts, by a `TextEmbedder`: one function of strings, traced once."""
 
-import warnings
-
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.errors import InputError, warn_user
 from keras_bert.base.formatting import counted
 from keras_bert.base.progress import ProgressBar
-from keras_bert.inference.predict import check_finite
 from keras_bert.readers.sources import plain
+from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.text_embedding.features import inputs_of_texts, prompt_tokens
 
 # The attribute of a task with its traced function.
@@ -38,11 +36,9 @@ def encode(task, texts, *, prompt, size, batch_size, progress):
             cut += int(too_long)
             bar.update(start + len(numbers))
     if cut:
-        warnings.warn(
+        warn_user(
             f"{cut:,} of the {counted(len(texts), 'text')} are longer than "
-            f"{task.settings.max_length} tokens, and were cut.",
-            InputWarning,
-            stacklevel=3,
+            f"{task.settings.max_length} tokens, and were cut."
         )
     return vectors[0] if is_one else vectors
 

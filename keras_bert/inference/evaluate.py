@@ -12,7 +12,6 @@ from keras_bert.base.settings import reader_settings, takes, takes_of_model
 from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
     as_task,
-    check_finite,
     open_inference,
     open_task,
     rounded,
@@ -29,9 +28,10 @@ from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.findings import counts_by_label
+from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset
 from keras_bert.tasks.pretraining.metrics import exact_losses
-from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
+from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.tasks.pretraining.records import labels_of
 from keras_bert.text.vocabulary import note_on_unknown
 
@@ -211,7 +211,7 @@ def evaluate_records(*, report=None, **settings):
 
 
 def _check(task, folder, *, model):
-    if not isinstance(task, PretrainingTask):
+    if "data-folders" not in task.OFFERS:
         raise InputError(
             f"{model} contains a model of the task {task.TASK_TYPE}, but a data folder is for "
             "pre-trained models. Pass a file of labelled examples."

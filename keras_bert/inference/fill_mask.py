@@ -13,10 +13,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.inference import FillMaskSettings, FollowsSettings
 from keras_bert.inference.embed import ANY_LENGTH
-from keras_bert.inference.predict import as_task, check_finite, check_task
+from keras_bert.inference.predict import as_task, check_task
 from keras_bert.inputs.framing import frame
-from keras_bert.tasks.pretraining.language_models import CausalLM
-from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer, SpanPretrainer
+from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.signatures import follows_probability
 from keras_bert.text.vocabulary import MASK
 
@@ -54,7 +53,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     """
     settings = FillMaskSettings.of(settings)
     task = masked_lm(settings.model)
-    if settings.head == "span-boundary" and not isinstance(task, SpanPretrainer):
+    if settings.head == "span-boundary" and "span-boundary" not in task.OFFERS:
         raise InputError(
             f"{settings.model} contains a model of the task {task.TASK_TYPE}, which has no "
             "span-boundary head. Use a model that was pre-trained with the objective span."
@@ -115,7 +114,7 @@ def masked_lm(model):
     Raises InputError if it is another task, or has no mask token.
     """
     task = language_model(model)
-    if isinstance(task, CausalLM):
+    if "fill-mask" not in task.OFFERS:
         raise InputError(
             f"{model} contains a causal LM, which predicts the next token and cannot fill {MASK}. "
             "Use a model that was pre-trained with masked tokens."
@@ -128,12 +127,12 @@ def language_model(model):
     task = as_task(model)
     check_task(
         task,
-        FillMask | Pretrainer | CausalLM,
+        *("fill-mask", "generate"),
         model=model,
         lacks="masked-LM head",
         advice="Use a model that was pre-trained and not fine-tuned.",
     )
-    if not isinstance(task, CausalLM) and task.tokenizer.vocabulary.mask_id is None:
+    if "fill-mask" in task.OFFERS and task.tokenizer.vocabulary.mask_id is None:
         raise InputError(f"The tokenizer of {model} has no mask token, so {MASK} has no meaning.")
     return task
 
@@ -198,7 +197,7 @@ def sentence_task(model):
     task = as_task(model)
     check_task(
         task,
-        Pretrainer,
+        "next-sentence",
         model=model,
         lacks="next-sentence or sentence-order head",
         advice="Use a model that was pre-trained with the objective mlm-nsp or mlm-sop.",

@@ -9,11 +9,10 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.inference import GenerateSettings, LogProbabilitySettings, NextTokensSettings
 from keras_bert.inference.fill_mask import Candidate, most_probable
-from keras_bert.inference.predict import as_task, check_finite, check_task
+from keras_bert.inference.predict import as_task, check_task
 from keras_bert.inference.surprisal import surprisal
+from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.generation import Sampling, prompt_inputs
-from keras_bert.tasks.pretraining.language_models import CausalLM
-from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 
 # Sequences that are read at once, and new tokens between two calls of a stream's function.
 _SEQUENCES_TOGETHER = 8
@@ -185,14 +184,14 @@ def causal_lm(model):
     Raises InputError if it is another task.
     """
     task = as_task(model)
-    if isinstance(task, FillMask | Pretrainer):
+    if "fill-mask" in task.OFFERS:
         raise InputError(
             f"{model} contains a masked LM, which fills [MASK] and cannot continue a text. Use a "
             "model that was pre-trained with the objective causal-lm."
         )
     check_task(
         task,
-        CausalLM,
+        "generate",
         model=model,
         lacks="language-model head",
         advice="Use a model that was pre-trained with the objective causal-lm.",

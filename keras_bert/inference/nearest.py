@@ -7,6 +7,7 @@ from scipy.stats import spearmanr
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import check_regular
+from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.inference.vector_settings import NearestSettings
@@ -138,8 +139,9 @@ class WordVectors:
                 continue
             words = line.split()
             if len(words) != 4:
+                count = counted(len(words), "word")
                 raise InputError(
-                    f"Could not read {path} as analogies: line {number} has {len(words)} words. "
+                    f"Could not read {path} as analogies: line {number} has {count}. "
                     'Expected four, or ":" and the name of a section.'
                 )
             if current is None:

@@ -17,11 +17,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from scipy.stats import pearsonr, spearmanr
 
-import keras_bert
 from keras_bert.base import files
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.ownership import check_output_file
 from keras_bert.base.settings import takes
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_model
@@ -158,7 +158,7 @@ class SenseVectors:
         _check_output(path, self.model)
         folder = Path(find_model_folder(self.model)).resolve()
         metadata = {
-            "version": keras_bert.__version__,
+            "version": __version__,
             "model": str(self.model if "://" in str(self.model) else folder),
             "fingerprint": fingerprint_of_folder(folder),
             "layers": self.layers,

@@ -12,9 +12,8 @@ from keras_bert.base.settings import takes
 from keras_bert.inference import SurprisalSettings
 from keras_bert.inference.embed import ANY_LENGTH, open_texts
 from keras_bert.inference.fill_mask import language_model
-from keras_bert.inference.predict import check_finite
 from keras_bert.inputs.batches import sorted_batches
-from keras_bert.tasks.pretraining.language_models import CausalLM
+from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.signatures import (
     given_tokens,
     left_to_right_surprisals,
@@ -87,7 +86,7 @@ def surprisal(*, report=None, **settings) -> Iterator[TextSurprisal]:
     """
     settings = SurprisalSettings.of(settings)
     task = language_model(settings.model)
-    if settings.mask_rest_of_word and isinstance(task, CausalLM):
+    if settings.mask_rest_of_word and "generate" in task.OFFERS:
         raise InputError.naming(
             "{mask_rest_of_word} is for masked language models. A causal one never sees the "
             "tokens that follow: leave it out."
@@ -131,7 +130,7 @@ def _perplexity(texts):
 
 def _surprisals(task, texts, *, mask_rest_of_word, report):
     vocabulary, unknown, count = task.tokenizer.vocabulary, 0, 0
-    is_causal = isinstance(task, CausalLM)
+    is_causal = "generate" in task.OFFERS
     nats_of = _left_to_right(task) if is_causal else _masked(task)
     given = given_tokens(task) if is_causal else 0
     together = _TEXTS_TOGETHER

@@ -12,10 +12,10 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-import keras_bert
 from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.files import NotJson, new_file, parse_json
 from keras_bert.base.ownership import check_output_file
+from keras_bert.base.version import __version__
 
 # The endings of the files that can be written.
 ENDINGS = (".csv", ".parquet", ".jsonl")
@@ -298,7 +298,7 @@ def _not_held(format, reason):
 
 def marked(command, **settings):
     """The metadata of a Parquet file that a command writes, with its settings."""
-    about = {"command": command, "version": keras_bert.__version__, **settings}
+    about = {"command": command, "version": __version__, **settings}
     return {_MARK: json.dumps(about)}
 
 

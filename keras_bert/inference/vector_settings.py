@@ -75,6 +75,39 @@ class EmbedToFileSettings(EmbedderSettings, TextsSettings):
     )
 
 
+class EmbedCommandSettings(EmbedToFileSettings):
+    """Settings of the command `embed`."""
+
+    picture: PathText | None = setting(
+        None,
+        help="draw the vectors of the texts as points of a plane (principal components), NAME.png",
+        unit="FILE",
+        default_help="no picture",
+        recorded=False,
+        common=True,
+    )
+    colour_by: str | None = setting(
+        None,
+        help="the column that colours the points of the picture, such as a label",
+        unit="NAME",
+        default_help="one colour",
+        recorded=False,
+        common=True,
+    )
+
+    def check(self):
+        super().check()
+        if self.picture is not None and not str(self.picture).endswith(".png"):
+            raise InputError.naming("{picture} must end in .png. Received: {}.", self.picture)
+        if self.colour_by is not None and self.picture is None:
+            raise InputError.naming("{colour_by} is for {picture}. Give both, or leave it out.")
+        if self.colour_by is not None and str(self.output).endswith(".npy"):
+            raise InputError.naming(
+                "{colour_by} is a column, which a NumPy file has not. Give {output} a name that "
+                "ends in .parquet."
+            )
+
+
 class SensesSettings(TextFileSettings):
     """Settings of `keras_bert.senses`."""
 

@@ -16,8 +16,8 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import load_task
 from keras_bert.inference import ZeroShotSettings
 from keras_bert.inference.embed import open_texts
-from keras_bert.inference.predict import Inference, check_task, rounded, with_positional
-from keras_bert.tasks.classification.classifier import PairClassifier
+from keras_bert.inference.predict import check_task, rounded, with_positional
+from keras_bert.tasks.outputs import Inference
 from keras_bert.tasks.task import Task
 
 # Texts whose pairs with all labels are computed together.
@@ -69,12 +69,12 @@ def _pair_classifier(model):
     task = model
     if not isinstance(model, Task):
         try:
-            task = load_task(model, task=PairClassifier.TASK_TYPE)
+            task = load_task(model, task="pair-classifier")
         except InputError:
             task = load_task(model)  # whose own type the message names, if it opens
     check_task(
         task,
-        PairClassifier,
+        "zero-shot",
         model=model,
         lacks="pairs of a premise and a hypothesis",
         advice="Use a pair-classifier of natural-language inference.",

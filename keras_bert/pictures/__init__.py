@@ -54,6 +54,18 @@ def colour_bar(axis, image, *, label, ticks=None):
     bar.outline.set_visible(False)
 
 
+def check_picture(path):
+    """The `Path` of a picture to write; raises the errors of `save_picture` before any work."""
+    path = Path(path)
+    if path.suffix != ".png":
+        raise InputError(f"A picture is a PNG file. {path} should end in .png.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} for the picture {path.name}.")
+    check_output_file(path, is_ours=_is_picture, force=True)
+    load_matplotlib()
+    return path
+
+
 def save_picture(draw, path, *, size):
     """Writes the PNG file of a picture; returns its `Path`.
 
@@ -66,12 +78,7 @@ def save_picture(draw, path, *, size):
         InputError: matplotlib is not installed, the name ends otherwise, there is another file,
             or the file cannot be written.
     """
-    path = Path(path)
-    if path.suffix != ".png":
-        raise InputError(f"A picture is a PNG file. {path} should end in .png.")
-    if not path.parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} for the picture {path.name}.")
-    check_output_file(path, is_ours=_is_picture, force=True)
+    path = check_picture(path)
     matplotlib = load_matplotlib()
     with matplotlib.rc_context(_STYLE):
         # Not through pyplot, which keeps figures alive and asks for a screen.

@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from keras_bert.base.formatting import counted
 from keras_bert.pictures import COLOURS, GREY, INK, LIGHT, hide_box, save_picture
 
 _OLD, _NEW = COLOURS[5], COLOURS[0]
@@ -53,7 +54,7 @@ def _draw_differences(axis, metrics, *, examples):
     axis.set_yticks(heights, [name.replace("_", " ") for name in metrics])
     axis.set_ylim(-0.7, len(metrics) - 0.3)
     axis.set_xlabel("new minus old, with its 95 % interval")
-    axis.set_title(f"Differences on {examples:,} examples", loc="left", fontsize=11)
+    axis.set_title(f"Differences on {counted(examples, 'example')}", loc="left", fontsize=11)
     hide_box(axis)
 
 

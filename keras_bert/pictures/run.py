@@ -11,7 +11,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
-from keras_bert.base.formatting import percent
+from keras_bert.base.formatting import counted, percent
 from keras_bert.pictures import (
     COLOURS,
     GREY,
@@ -408,7 +408,8 @@ def _draw_reliability(bins, path):
     def draw(canvas):
         above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[4, 1])
         CalibrationDisplay(accuracy, confidence, y_prob=None).plot(ax=above)
-        title = f"{examples.sum():,} examples: accuracy by confidence, calibration error {gap:.3f}"
+        title = counted(examples.sum(), "example")
+        title += f": accuracy by confidence, calibration error {gap:.3f}"
         above.set(xlabel="", ylabel="accuracy")
         above.set_title(title, loc="left", fontsize=11)
         below.bar(middles, examples, width=0.9 * width)

@@ -9,16 +9,15 @@ import numpy as np
 from sklearn.metrics.pairwise import cosine_similarity
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import percent
 from keras_bert.inference.embed import open_embedder
 from keras_bert.pictures import (
     COLOURS,
     GREY,
     INK,
     colour_bar,
-    hide_box,
     save_picture,
 )
+from keras_bert.pictures.texts import draw_plane, project
 from keras_bert.readers.texts import TextSource
 
 _CHARACTERS_AROUND = 16
@@ -105,14 +104,8 @@ def draw_contexts(
     def draw(figure):
         axis = figure.subplots()
         figure.subplots_adjust(left=0.05, right=0.97, bottom=0.07, top=0.88)
-        axis.scatter(*points.T, c=colours, s=34, zorder=3)
+        draw_plane(axis, points, fractions, colours=colours, size=34)
         axis.margins(0.16, 0.07)
-        across, up = (f"{percent(x, decimals=0)} of the variance" for x in fractions)
-        axis.set_xlabel(across, fontsize=8)
-        axis.set_ylabel(up, fontsize=8)
-        axis.set_xticks([])
-        axis.set_yticks([])
-        hide_box(axis)
         figure.suptitle(f'"{word}" in {len(texts)} contexts', x=0.05, ha="left", fontsize=11)
         for number, name in enumerate(names):
             if name:
@@ -125,21 +118,6 @@ def draw_contexts(
         _write_labels(figure, axis, points, [one.label for one in words])
 
     return save_picture(draw, output, size=(9, 6))
-
-
-def project(vectors):
-    """The first two principal components of vectors.
-
-    Shapes: vectors (N, D), N at least 2 -> points (N, 2), fractions of the variance (2,). The point
-    farthest out on each axis is on its positive side, which fixes the signs.
-    """
-    centred = vectors.astype(np.float64) - vectors.mean(axis=0)
-    left, scales, _ = np.linalg.svd(centred, full_matrices=False)
-    if scales[0] == 0:
-        raise InputError("The word has the same vector in all texts. There is nothing to draw.")
-    points = left[:, :2] * scales[:2]  # (N, 2)
-    farthest = points[np.abs(points).argmax(axis=0), np.arange(points.shape[1])]
-    return points * np.where(farthest < 0, -1, 1), scales[:2] ** 2 / (scales**2).sum()
 
 
 def _write_labels(figure, axis, points, labels):

@@ -2,7 +2,9 @@
 
 Prodigy has the chosen options of a text in a list "accept", and whether the row is accepted in
 "answer"; Argilla has a "status". Label Studio's JSON has an object per text with its "data" and a
-list of "annotations"; a row of it is what its JSON-MIN has for an annotation.
+list of "annotations"; a row of it is what its JSON-MIN has for an annotation. Argilla's has the
+"fields" of a text and, for each question, a list of "responses" with their users; a row of it has
+what one user answered.
 """
 
 STATUS = "annotation_status"  # the column that rows of Label Studio get
@@ -40,6 +42,8 @@ def rows_of_tools(rows):
     for line, record in rows:
         if _is_label_studio(record):
             yield from ((line, row) for row in _label_studio(record))
+        elif _is_argilla(record):
+            yield from ((line, row) for row in _argilla(record))
         elif isinstance(record.get("accept"), list) and isinstance(record.get("options"), list):
             yield line, {**record, "accept": _one_or_all(record["accept"])}
         else:
@@ -74,6 +78,39 @@ def _label_studio(record):
         values = {n: some if n == "spans" else _one_or_all(some) for n, some in values.items()}
         is_skipped = annotation.get("was_cancelled")
         yield {**about, **values, STATUS: "discarded" if is_skipped else "submitted"}
+
+
+def _is_argilla(record):
+    responses = record.get("responses")
+    is_object = isinstance(record.get("fields"), dict) and isinstance(responses, dict)
+    return is_object and all(
+        isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
+        for answers in responses.values()
+    )
+
+
+def _argilla(record):
+    """Yields a row for each user who answered; one without an answer is pending.
+
+    The file does not say which answers of a pending record were submitted: it is one pending row.
+    """
+    metadata = record.get("metadata")
+    about = {name: record[name] for name in ("id",) if name in record}
+    about |= (metadata if isinstance(metadata, dict) else {}) | record["fields"]
+    users = {}
+    for question, answers in record["responses"].items():
+        name = f"{question}.response" if question in about else question
+        for answer in answers:
+            value = answer.get("value")
+            if isinstance(value, list):
+                is_spans = any(isinstance(one, dict) and "start" in one for one in value)
+                name, value = ("spans", value) if is_spans else (name, _one_or_all(value))
+            users.setdefault(str(answer.get("user_id")), {})[name] = value
+    if record.get("status") == "pending" or not users:
+        yield {**about, STATUS: "pending"}
+        return
+    for values in users.values():
+        yield {**about, **values, STATUS: "submitted"}
 
 
 def _one_or_all(values):

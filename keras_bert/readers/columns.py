@@ -23,7 +23,7 @@ from keras_bert.readers.labels import (
     several_labels,
 )
 from keras_bert.readers.sources import FOLDER, JSON, is_unnamed
-from keras_bert.readers.table import Table
+from keras_bert.readers.table import Table, same_name
 
 LABEL = "label"
 # The usual names, in lower case, in groups of which an earlier one wins; two of one group are a
@@ -111,12 +111,17 @@ def given_columns(texts, fields, columns):
     return given
 
 
+class ColumnsUnclear(InputError):
+    """Several columns, or none, could be meant; the message gives the arguments to copy."""
+
+
 def given_or_remembered(given, remembered, names):
     """{part: its columns}: those that the user gives, else those of training among the names.
 
     Several columns that are given have | between them.
     """
-    columns = {part: [*some] for part, some in remembered.items() if {*some} <= {*names}}
+    columns = {part: [same_name(n, names) for n in some] for part, some in remembered.items()}
+    columns = {part: some for part, some in columns.items() if None not in some}
     given = {part: str(column) for part, column in given.items() if column is not None}
     split = {part: column.split(BETWEEN) for part, column in given.items()}
     return columns | {part: [name.strip() for name in some] for part, some in split.items()}
@@ -231,8 +236,8 @@ class Columns:
         """The columns that the user, or the training of the model, names for a role."""
         given = self.given.get(role)
         if given is None:
-            remembered = tuple(self.remembered.get(role, ()))
-            return remembered if {*remembered} <= {*self.table.names} else ()
+            names = [same_name(n, self.table.names) for n in self.remembered.get(role, ())]
+            return () if None in names else tuple(names)
         names = given if isinstance(given, list) else [given]
         if role != LABEL and self.table.column(given) is None:
             names = [name.strip() for name in str(given).split(JOINED)]
@@ -298,7 +303,7 @@ class Columns:
             hint = "is an example, set {header=False}"
             hint = hint if table.has_names else "names the columns, set {header=True}"
             hint = Naming(f" If the first line {hint}.")
-        return InputError.naming(
+        return ColumnsUnclear.naming(
             "{}: {}. {} {} are {}. Give {}.{}",
             table.name,
             what.format(" and the ".join(nouns)),

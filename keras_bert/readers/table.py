@@ -135,8 +135,8 @@ class Table(Located):
             if self.file is None:
                 raise InputError(f'{self.name}: two columns have the same name, "{name}".')
             raise self.error(self.first, f'two columns of the header have the same name, "{name}".')
-        if name in self.names:
-            return name
+        if (found := same_name(name, self.names)) is not None:
+            return found
         is_number = self.has_names and name.isdigit() and 1 <= int(name) <= len(self.names)
         return self.names[int(name) - 1] if is_number else None
 
@@ -152,6 +152,17 @@ class Table(Located):
     def describe(self, name):
         """A column for messages."""
         return f'"{name}"' if self.has_names else f"column {name}"
+
+
+def same_name(name, names):
+    """The one of the names of columns that is `name`, or is but for outer spaces; None without one.
+
+    The header of a file is read without outer spaces, which a table in memory has.
+    """
+    if name in names:
+        return name
+    matches = [other for other in names if str(other).strip() == str(name).strip()]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _unified(before, values):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from keras_bert.base.errors import InputError, Naming, argument
-from keras_bert.base.formatting import listed, quoted
+from keras_bert.base.formatting import counted, listed, quoted
 from keras_bert.readers.columns import (
     JOINED,
     PAIRS_OF_NAMES,
@@ -17,7 +17,13 @@ from keras_bert.readers.columns import (
     parse_fields,
     usual_columns,
 )
-from keras_bert.readers.examples import Example, ExampleSource, Missing, shown_parts
+from keras_bert.readers.examples import (
+    Example,
+    ExampleSource,
+    Missing,
+    located,
+    shown_parts,
+)
 from keras_bert.readers.labels import LISTS, bit, is_missing, list_of, score
 from keras_bert.readers.sources import is_text, is_unnamed
 from keras_bert.readers.tables import open_table
@@ -36,6 +42,7 @@ _ANCHORS = ("anchor", "query", "question")
 _POSITIVES = ("positive", "positives", "pos", "answer", "passage", "document", "context")
 _NEGATIVES = ("negatives", "negative", "neg")
 _LABELS = ("label", "labels", "is_duplicate")
+_NO_SCORE = " (no score is not a score of zero)"
 
 
 @dataclass(slots=True)
@@ -103,7 +110,7 @@ class TextGroupSource(ExampleSource):
                 raise InputError.naming("Give either {fields} or {text_column}, not both.")
             self._given = {"text": str(text_column)}
         self._header, self._keeps_na, self.score_range = header, keep_na, score_range
-        self.form = None
+        self.form, self._with_own_negatives = None, []
         of_files = {"header": header, "fields": fields, "text_column": text_column}
         super().__init__(data, of_files=of_files, **common)
 
@@ -149,12 +156,30 @@ class TextGroupSource(ExampleSource):
                 line, f"{FORM_NAMES[second]}, and the first example is of {FORM_NAMES[first]}."
             )
         self.form = next(iter(forms), None)
-        return self._each(
-            table,
-            lambda line, item: TextGroup(
-                line, item[0], item[1], self._scaled(line, item[2]), source=self
-            ),
-        )
+        return self._each(table, self._of_item)
+
+    def _of_item(self, line, item):
+        form, texts, label = item
+        if form == SCORES and label is None and self._need_labels:
+            raise Missing("a score", why=_NO_SCORE)
+        if form == PAIRS:
+            texts = self._without_positives(line, texts)
+        return TextGroup(line, form, texts, self._scaled(line, label), source=self)
+
+    def _without_positives(self, line, texts):
+        """An anchor, its positive and negatives, without negatives that equal one of the two."""
+        negatives = [text for text in texts[2:] if text not in texts[:2]]
+        if len(negatives) < len(texts) - 2:
+            self._with_own_negatives.append(line)
+        return (*texts[:2], *negatives)
+
+    def _more_notes(self):
+        if self._with_own_negatives:
+            lines = self._with_own_negatives
+            yield (
+                f"{located(lines, self)}: {counted(len(lines), 'row')} with a negative that equals "
+                "the anchor or the positive, which was left out."
+            )
 
     # Columns.
 
@@ -257,6 +282,8 @@ class TextGroupSource(ExampleSource):
             if not parts and not (self.kind == "lines" and record[names[0]] is not None):
                 raise Missing("a text", place=" and ".join(map(self._records.describe, names)))
             texts.append(" ".join(self._checked(line, text, names[0]) for text in parts))
+        if self.form == PAIRS:
+            texts = self._without_positives(line, texts)
         return TextGroup(line, self.form, tuple(texts), self._label(line, record), source=self)
 
     def _negative_texts(self, line, record, names):
@@ -292,7 +319,7 @@ class TextGroupSource(ExampleSource):
             raise Missing(
                 f"a {self.form_label}",
                 place=self._records.describe(name),
-                why=" (no score is not a score of zero)" if self.form == SCORES else "",
+                why=_NO_SCORE if self.form == SCORES else "",
             )
         if self.form == BINARY:
             label = bit(value)
@@ -381,7 +408,8 @@ def _as_record(item):
         return TEXTS, (item,), None
     parts = tuple(item) if isinstance(item, list | tuple) else ()
     label = None
-    if len(parts) == 3 and not isinstance(parts[2], str | list | tuple):
+    is_scored = len(parts) == 3 and not isinstance(parts[2], str | list | tuple)
+    if is_scored:
         label, parts = score(parts[2]), parts[:2]
     texts = tuple(
         text for part in parts for text in (part if isinstance(part, list | tuple) else [part])
@@ -391,4 +419,4 @@ def _as_record(item):
             "Examples must be texts, tuples of an anchor, its positive and any negatives, or of "
             f"two texts and their score. Received: {item!r}."
         )
-    return (PAIRS if label is None else SCORES), texts, label
+    return (SCORES if is_scored else PAIRS), texts, label

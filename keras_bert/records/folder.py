@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, check_regular, parse_json
-from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.formatting import counted, html_table, listed
 from keras_bert.base.terminal import escaped
 from keras_bert.records import MASKINGS, OBJECTIVES, PAIRED
 from keras_bert.records.masking import UNITS, Masker, most_predictions
@@ -222,7 +222,7 @@ class DatasetCard:
             ("unigram entropy", "" if entropy is None else f"{entropy:.3f} nats/token"),
         ]
         for name, split in self.splits.items():
-            rows.append((name, f"{split.instances:,} examples, {split.tokens:,} tokens"))
+            rows.append((name, f"{counted(split.instances, 'example')}, {split.tokens:,} tokens"))
         return html_table(rows, caption=f"Examples from {listed(self.input, most=3)}")
 
     @property

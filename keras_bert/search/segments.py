@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow
 from pyarrow import parquet
 
-import keras_bert
 from keras_bert.base import files
 from keras_bert.base.errors import InputError, damaged
 from keras_bert.base.formatting import counted
 from keras_bert.base.ownership import held_names, lock_folder
+from keras_bert.base.version import __version__
 from keras_bert.search.vectors import Int8Vectors
 
 FORMAT = 1
@@ -256,7 +256,7 @@ class Change:
     def commit(self, *, keeps: bool = True) -> None:
         """Makes the change at once: the index has the added segments, and those that it `keeps`."""
         self.info |= {
-            "made_by": f"keras-bert {keras_bert.__version__}",
+            "made_by": f"keras-bert {__version__}",
             "segments": [*(self.info["segments"] if keeps else []), *self._segments],
             "deleted": self.info["deleted"] if keeps else {},
             "next": self.info["next"] + len(self._segments),

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from keras_bert.serving.errors import needs_extra
 
 # Seconds; sockets and gRPC do not take much larger numbers.
 _LONGEST = 1_000_000
+_TABLES = {".csv", ".tsv", ".parquet", ".txt"}
 
 
 @takes_of_model(AskSettings, ask_settings())
@@ -77,6 +79,11 @@ def connect(url, *, timeout):
 def _examples(settings):
     """An iterator over the examples, as dictionaries of inputs by name."""
     if settings.data is not None:
+        if Path(settings.data).suffix in _TABLES:
+            raise InputError(
+                f"{settings.data} is a table, and a server takes JSON Lines: one object per line, "
+                'such as {"text": "a text"}. `keras-bert predict` reads tables.'
+            )
         return (example for _, example in json_objects(TextFile(settings.data)))
     texts = {name: getattr(settings, name) for name in given_names()}
     texts = {name: given for name, given in texts.items() if given is not None}

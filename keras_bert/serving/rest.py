@@ -22,6 +22,7 @@ from starlette.staticfiles import StaticFiles
 from keras_bert.base.errors import InputError
 from keras_bert.inference.embed import open_model
 from keras_bert.inference.table_files import as_json
+from keras_bert.pictures.texts import project
 from keras_bert.pictures.tokens import attention_reader
 from keras_bert.serving import tensors
 from keras_bert.serving.bounds import reject_other_sites
@@ -30,7 +31,9 @@ from keras_bert.serving.model_version import model_named
 
 _MODEL = "/v1/models/{name:model}{number:version}"
 _PAGE_FILES = Path(__file__).parent / "page_files"
-_VECTOR = "sentence"  # the output of an exported encoder with one vector per text
+# The outputs with one vector per text, of an exported text embedder and of an encoder.
+_VECTORS = ("embedding", "sentence")
+_MOST_ON_MAP = 2000  # texts
 
 
 class _Model(StringConvertor):
@@ -72,6 +75,7 @@ def http_application(models, indexes, settings, host_names):
         Route("/monitoring/prometheus/metrics", _rejecting(no_metrics, "NOT_FOUND")),
         Route("/try/models", _page_models),
         Route("/try/vectors", _page_vectors, methods=["POST"]),
+        Route("/try/map", _page_map, methods=["POST"]),
         Route("/try/attention", _page_attention, methods=["POST"]),
         Mount("/", StaticFiles(directory=_PAGE_FILES, html=True)),
     ]
@@ -182,15 +186,46 @@ async def _page_vectors(request, asked):
 
     The REST interface would also return the vectors of all tokens, a hundred times as many numbers.
     """
+    vectors = await _vectors(request, *_model_and_texts(asked))
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return JSONResponse({"vectors": _rounded(vectors / np.maximum(lengths, 1e-12), 5)})
+
+
+@_post
+async def _page_map(request, asked):
+    """{model, texts} -> points [N, 2] in the plane of their principal components, fractions [2].
+
+    The fractions are those of the variance that the two components have.
+    """
+    name, texts = _model_and_texts(asked)
+    if not 2 <= len(texts) <= _MOST_ON_MAP:
+        raise ServerError(
+            f"A map has 2 to {_MOST_ON_MAP:,} different texts. Received: {len(texts):,}."
+        )
+    batch = min(32, request.app.state.max_batch)
+    some = [texts[first : first + batch] for first in range(0, len(texts), batch)]
+    vectors = np.concatenate([await _vectors(request, name, part) for part in some])
+    if not np.isfinite(vectors).all():
+        raise _not_finite()
+    points, fractions = await run_in_threadpool(project, vectors)
+    return JSONResponse({"points": _rounded(points, 5), "fractions": _rounded(fractions, 4)})
+
+
+def _model_and_texts(asked):
     name, texts = asked.get("model"), asked.get("texts")
     if not (isinstance(name, str) and isinstance(texts, list)):
         raise ServerError("Pass 'model', a name, and 'texts', a list of strings.")
+    return name, texts
+
+
+async def _vectors(request, name, texts):
+    """The vectors of texts by a model, float64 (N, D)."""
     _, outputs = await _compute(request, {tensors.ROWS: texts}, name)
-    if _VECTOR not in outputs:
-        raise ServerError(f"The model {name} has no output {_VECTOR!r}, the vector of a text.")
-    vectors = outputs[_VECTOR].astype(np.float64)
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return JSONResponse({"vectors": _rounded(vectors / np.maximum(lengths, 1e-12), 5)})
+    found = next((output for output in _VECTORS if output in outputs), None)
+    if found is None:
+        expected = " or ".join(map(repr, _VECTORS))
+        raise ServerError(f"The model {name} has no output {expected}, the vector of a text.")
+    return outputs[found].astype(np.float64)
 
 
 @_post
@@ -246,7 +281,11 @@ def _indented(value):
     return Response(json.dumps(value, indent=1), media_type="application/json")
 
 
+def _not_finite():
+    return ServerError("The model's outputs are not finite (NaN or infinite).", code="INTERNAL")
+
+
 def _rounded(array, decimals):
     if not np.isfinite(array).all():
-        raise ServerError("The model's outputs are not finite (NaN or infinite).", code="INTERNAL")
+        raise _not_finite()
     return np.round(array, decimals).tolist()

@@ -2,26 +2,36 @@
 
 import contextlib
 import dataclasses
+import operator
 from typing import Any
 
 import keras
 import numpy as np
 
 from keras_bert.base.errors import InputError, warn_user
+from keras_bert.base.formatting import counted
+from keras_bert.optimizers.optimizer import default_optimizer, schedule_is_over, steps_done
+from keras_bert.optimizers.schedules import PerUpdate
 from keras_bert.tasks.losses import global_means
 from keras_bert.tasks.raw_data import LabelledModel
 from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
-from keras_bert.training.optimizer import PerUpdate, default_optimizer, schedule_is_over, steps_done
 
 BATCH_SIZE = 32  # Keras's own default
 
 
 @dataclasses.dataclass(frozen=True)
 class _Defaults:
-    """The arguments by which `fit` compiles a task again; an object that Keras does not track."""
+    """The arguments by which `fit` compiles a task again; an object that Keras does not track.
+
+    Attributes:
+        options: the arguments.
+        can_train: False: compiled for an evaluation.
+        step: what else is in the program of a step (see `_step_depends_on`).
+    """
 
     options: dict
-    can_train: bool = True  # False: compiled for an evaluation
+    can_train: bool = True
+    step: tuple = ()
 
 
 class CompiledModel(LabelledModel):
@@ -101,6 +111,8 @@ class CompiledModel(LabelledModel):
         It needs no call: `fit`, `evaluate` and the methods for a batch compile a task so that is
         not compiled. Without an `optimizer` and `steps`, each `fit` plans the schedule by its own
         batches and epochs and begins with a new optimizer, for the weights that are trainable then.
+        A `fit` that is planned as the one before keeps its optimizer, with new moments, and the
+        program of its step, so that running it again compiles nothing.
 
         Args:
             optimizer: None is the optimizer of `keras_bert.finetune`: AdamW without decay on biases
@@ -152,17 +164,19 @@ class CompiledModel(LabelledModel):
         """
         if self.compiled and self._defaults is None:
             if schedule_is_over(self.optimizer):
+                steps = counted(steps_done(self.optimizer), "step")
                 raise InputError(
-                    f"All {steps_done(self.optimizer):,} steps of the learning rate's schedule "
-                    "are done, and the rate is 0: nothing would be learned. Leave `steps` out of "
-                    "`compile_defaults`, and each `fit` plans its own, or compile the task again."
+                    f"The learning rate's schedule of {steps} is over, and the rate is 0: nothing "
+                    "would be learned. Leave `steps` out of `compile_defaults`, and each `fit` "
+                    "plans its own, or compile the task again."
                 )
             return
         defaults = self._defaults if self.compiled else _Defaults({})
         before = self.optimizer if self.compiled and defaults.can_train else None
         with self._strategy_scope():
-            self.compile_defaults(**defaults.options, steps=batches and batches * epochs)
-        self._defaults = defaults if defaults.can_train else _Defaults(defaults.options)
+            self._compile_or_restart(
+                defaults, steps=batches and batches * epochs, keeps=initial_epoch == 0
+            )
         if batches is None:
             rate = float(np.asarray(self.optimizer.learning_rate))
             warn_user(
@@ -172,6 +186,26 @@ class CompiledModel(LabelledModel):
             )
         if initial_epoch:
             self._continue(before, first_step=initial_epoch * (batches or 0))
+
+    def _compile_or_restart(self, defaults, *, steps, keeps):
+        """Compiles with a new optimizer; if it `keeps` one that is alike, that starts again."""
+        options, step = dict(defaults.options), self._step_depends_on()
+        learning_rate = options.pop("learning_rate", None)
+        new = default_optimizer(self, steps=steps, learning_rate=learning_rate)
+        new = self.with_scaled_loss(new)
+        is_same_step = len(step) == len(defaults.step) and all(
+            map(operator.is_, step, defaults.step)
+        )
+        if keeps and is_same_step and new.get_config() == self.optimizer.get_config():
+            for variable, value in zip(self.optimizer.variables, new.variables, strict=True):
+                variable.assign(value)
+            return
+        self.compile_defaults(new, **options)
+        self._defaults = _Defaults(defaults.options, step=step)
+
+    def _step_depends_on(self):
+        """The objects that the program of a step depends on, beside optimizer and arguments."""
+        return (self.encoder.recomputes, *self.trainable_variables)
 
     def _continue(self, before, *, first_step):
         """Gives the new optimizer the state of the one `before`, and its schedule's `first_step`.

@@ -4,6 +4,8 @@ import time
 
 import keras
 
+from keras_bert.tasks import imported
+
 
 class FitProgress(keras.callbacks.Callback):
     """Adds tokens/s to the logs of every step, and the task's own metrics to those of an epoch.
@@ -55,10 +57,8 @@ class FitProgress(keras.callbacks.Callback):
             logs["tokens/s"] = self._rate
         if self.dev_examples is None or "val_loss" not in logs:
             return
-        from keras_bert.inference.predict import Inference  # needs TensorFlow, which `fit` does not
-
         if self._inference is None:
-            self._inference = Inference(self.task, batch_size=32)
+            self._inference = imported(self.task.INFERENCE)(self.task, batch_size=32)
         predictions = self._inference.of_sequences(self.dev_examples)
         examples = self.dev_examples.examples
         self.official_metrics = self.task.official_metrics(predictions, examples)

@@ -226,7 +226,7 @@ class FittingModel(CheckingModel):
         x, y = given.pop("x"), given.pop("y", None)
         batch_size = given.pop("batch_size", None) or BATCH_SIZE
         split = given.pop("validation_split", 0.0)
-        examples, weights = self._examples(x, y, given.pop("sample_weight", None))
+        examples, weights = self._examples_of_keras(x, y, given.pop("sample_weight", None))
         if split and given.get("validation_data") is None:
             first = split_point(len(examples), split)
             dev = examples[first:], None if weights is None else weights[first:]
@@ -258,7 +258,9 @@ class FittingModel(CheckingModel):
 
     def _in_order(self, x, y=None, sample_weight=None, *, batch_size=None):
         """The labelled batches of texts, a table or a file, in order."""
-        return self._info(*self._examples(x, y, sample_weight), batch_size=batch_size).in_order()
+        return self._info(
+            *self._examples_of_keras(x, y, sample_weight), batch_size=batch_size
+        ).in_order()
 
     def dataset(
         self,

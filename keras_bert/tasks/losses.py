@@ -37,6 +37,25 @@ def sum_over_replicas(x):
     return x if context is None else context.all_reduce(tf.distribute.ReduceOp.SUM, x)
 
 
+def rows_of_replicas(x):
+    """The rows of a tensor of all replicas, in their order; a gradient is that of the own rows.
+
+    Outside of a traced step it is the tensor itself.
+    """
+    if replica_count() == 1:
+        return x
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        return x
+    count = tf.shape(x)[0]
+    counts = context.all_gather(count[None], axis=0)
+    first = tf.reduce_sum(counts[: context.replica_id_in_sync_group])
+    whole = context.all_gather(tf.stop_gradient(x), axis=0)
+    return tf.concat([whole[:first], x, whole[first + count :]], axis=0)
+
+
 _BY_WEIGHT = "mean_with_sample_weight"
 
 
@@ -126,6 +145,25 @@ class GlobalMean(keras.losses.Loss):
     @classmethod
     def from_config(cls, config):
         return cls(keras.saving.deserialize_keras_object(config["loss"]))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class LossOfWholeBatch(GlobalMean):
+    """A mean in which the rows of a batch depend on each other, over the batch of all replicas.
+
+    Every replica computes it from the rows of all, with the gradient of its own rows, so that the
+    replicas' gradients add up to the one that one device would compute. The value is divided by
+    the number of replicas, by which Keras multiplies what it reports.
+
+    Args:
+        loss: a loss with Keras's reduction to a mean over all values.
+    """
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        given = [y_true, y_pred, *([] if sample_weight is None else [sample_weight])]
+        rows = [rows_of_replicas(ops.convert_to_tensor(x)) for x in given]
+        value = ops.mean(self.loss(*rows))
+        return value + ops.stop_gradient(value / replica_count() - value)
 
 
 @contextlib.contextmanager

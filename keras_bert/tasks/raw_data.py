@@ -12,6 +12,7 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import quoted
 from keras_bert.heads.reader import ReadingModel
 from keras_bert.readers import ERROR
+from keras_bert.readers.columns import ColumnsUnclear
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import label_or_none, named_labels, unknown_label
 from keras_bert.readers.sources import is_file, plain, rows_in_memory
@@ -264,7 +265,19 @@ class LabelledModel(ReadingModel):
     def _unlabelled(self, data):
         """`TokenizedExamples` of all rows of texts, a table or a file."""
         columns = {"missing": ERROR} if "missing" in self.SETTINGS.names() else {}
-        return self._sequences(self._examples(data, labelled=False, **columns)[0], labelled=False)
+        return self._sequences(
+            self._examples_of_keras(data, labelled=False, **columns)[0], labelled=False
+        )
+
+    def _examples_of_keras(self, *given, **options):
+        """`_examples` for Keras's methods, which have no arguments that name columns."""
+        try:
+            return self._examples(*given, **options)
+        except ColumnsUnclear as error:
+            raise InputError(
+                f"{error} They are arguments of `dataset`, whose batches Keras's methods take; or "
+                "pass the texts alone, and their labels as y."
+            ) from error
 
     def _examples(self, x, y=None, sample_weight=None, *, labelled=True, **columns):
         """-> (the list of examples, float32 (E,) their weights or None)."""

@@ -94,14 +94,17 @@ class Task(StoredModel):
             of `default_metrics` or of `official_metrics`.
         SHOWN: {metric: display name}, shown during training.
         ANSWER: the key of a prediction that has what it says (see `answer_of`).
-        FEATURES, SIGNATURES: "module:function" of what `features` and `signatures` call, which may
-            import TensorFlow.
+        FEATURES, SIGNATURES, INFERENCE: "module:name" of what `features`, `signatures` and the
+            metrics of `fit` call, which may import TensorFlow.
         exported_prediction: a function of a task, an example and the outputs of an export for it
             (see `keras_bert.tasks.exported_predictions`), which gives the prediction that `decode`
             gives; None if exports are not evaluated.
+        OFFERS: what it does beside `predict`, for those who must not know its class:
+            "data-folders" (is trained and evaluated on those), "fill-mask", "span-boundary",
+            "next-sentence", "generate", "zero-shot" or "text-vectors".
         RATE_FACTOR: the factor of the default learning rate of an encoder's weights.
-        DEFAULT_OPTIMIZER: the arguments of `keras_bert.training.optimizer.make_optimizer` in which
-            the optimizer of `compile_defaults` differs from that of fine-tuning.
+        DEFAULT_OPTIMIZER: the arguments of `make_optimizer` in which the optimizer of
+            `compile_defaults` differs from that of fine-tuning.
 
     A task whose arguments decide one of ENCODER_OUTPUTS, HEAD_READS, SEQUENCE_AXES, HEADS, METRIC
     or SHOWN sets it in `make_head`.
@@ -127,7 +130,9 @@ class Task(StoredModel):
     SHOWN = {"loss": "loss"}
     ANSWER = "label"
     FEATURES = SIGNATURES = None
+    INFERENCE = "keras_bert.tasks.outputs:Inference"
     exported_prediction = None
+    OFFERS: tuple[str, ...] = ()
     RATE_FACTOR = 1.0
     DEFAULT_OPTIMIZER = {}
 

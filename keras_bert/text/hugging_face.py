@@ -214,6 +214,9 @@ class TokenizerFolder:
             if not isinstance(token, str | None):
                 raise InputError(f"{source}: {field.name}_token should be a string.")
             tokens[field.name] = token
+        if not config and self._model:  # a tokenizer.json alone may have fewer than BERT
+            ids = self._ids()
+            tokens = {role: token for role, token in tokens.items() if token in ids}
         return SpecialTokens(**tokens)
 
     def case(self, special_tokens):

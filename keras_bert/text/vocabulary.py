@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,8 +15,8 @@ from typing import Self
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import NotJson, delete, new_file, parse_json
-from keras_bert.base.formatting import percent
+from keras_bert.base.files import NotJson, delete, new_file, parse_json, write_text
+from keras_bert.base.formatting import listed, percent
 from keras_bert.text.steps import AddedToken
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -133,12 +134,28 @@ class Vocabulary(abc.ABC):
                 )
         self.counts = counts
 
-    @abc.abstractmethod
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Writes what `load_vocabulary` reads: a `vocab.txt`, or for byte-pair encoding a folder.
 
         Whether text is lowercased is not in it; `Tokenizer.save` writes that too.
+
+        Args:
+            path: the file or the folder. Other files than those of a tokenizer stay there.
+            overwrite: replace another file, or the files of another tokenizer in the folder.
+
+        Raises:
+            InputError: there is another file or tokenizer, unless `overwrite`.
         """
+        if self.IS_FOLDER:
+            write_into(path, self.files(), last=self.FILES[-1], overwrite=overwrite)
+            return
+        [text] = self.files().values()
+        if os.path.lexists(path) and not overwrite and not _holds(Path(path), text):
+            raise InputError.naming(
+                "{} is another file already. Give another name, or {overwrite=True} to replace it.",
+                path,
+            )
+        write_text(path, text)
 
     @abc.abstractmethod
     def files(self):
@@ -346,18 +363,34 @@ def tokens_by_id(ids, *, source, special_tokens):
     return tokens
 
 
-def write_into(folder, texts, *, last):
-    """Writes the files of a vocabulary (name -> text) into a folder, replacing another's files.
+def write_into(folder, texts, *, last, overwrite):
+    """Writes the files of a vocabulary (name -> text) into a folder. Other files stay there.
 
     `last` is the file without which there is no vocabulary in the folder.
+
+    Raises `InputError` if the folder has files of another tokenizer, unless `overwrite`.
     """
     folder = Path(folder)
+    there = [name for name in sorted(TOKENIZER_FILES) if os.path.lexists(folder / name)]
+    others = [name for name in there if not _holds(folder / name, texts.get(name))]
+    if others and not overwrite:
+        raise InputError.naming(
+            "{} has another tokenizer already ({}). Give another folder, or {overwrite=True} to "
+            "replace its files.",
+            folder,
+            listed(others),
+        )
     with new_file(folder / last) as temporary:
         for name, text in texts.items():
             temporary.with_name(name).write_text(text, encoding="utf-8", newline="")
         # First the one that could be read alone, then those of a vocabulary of another algorithm.
         for name in (TOKENIZER_FILE, *sorted(TOKENIZER_FILES - texts.keys())):
             delete(folder / name)
+
+
+def _holds(path, text):
+    """Whether a file has this text; None is no file."""
+    return text is not None and path.is_file() and path.read_bytes() == text.encode("utf-8")
 
 
 def index_tokens(tokens, *, name, unit, special_tokens, one_line=True):

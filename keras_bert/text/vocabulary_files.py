@@ -34,7 +34,6 @@ from keras_bert.text.vocabulary import (
     MERGES_FILE,
     SENTENCEPIECE_FILES,
     TOKENIZER_FILE,
-    TOKENIZER_FILES,
     VOCAB_JSON,
     VOCAB_TXT,
     Vocabulary,
@@ -239,21 +238,7 @@ def write_folder(folder, vocabulary, *, overwrite=False, **options):
     Raises `InputError` if the folder has files of another tokenizer, unless `overwrite`.
     """
     texts = folder_texts(vocabulary, **options)
-    there = [name for name in sorted(TOKENIZER_FILES) if os.path.lexists(Path(folder, name))]
-    others = [name for name in there if not _holds(Path(folder, name), texts.get(name))]
-    if others and not overwrite:
-        raise InputError.naming(
-            "{} has another tokenizer already ({}). Give another folder, or {overwrite=True} to "
-            "replace its files.",
-            folder,
-            listed(others),
-        )
-    write_into(folder, texts, last=vocabulary.FILES[-1])
-
-
-def _holds(path, text):
-    """Whether a file has this text; None is no file."""
-    return text is not None and path.is_file() and path.read_bytes() == text.encode("utf-8")
+    write_into(folder, texts, last=vocabulary.FILES[-1], overwrite=overwrite)
 
 
 def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE, has_segments=True):

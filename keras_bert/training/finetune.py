@@ -1,7 +1,6 @@
 """Fine-tuning: one run from its examples to its model folder, and series of runs."""
 
 import dataclasses
-import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,23 +9,18 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes_of_task
-from keras_bert.checkpoints import find_model_folder, load_task, save_folder
-from keras_bert.checkpoints.hub import is_name
-from keras_bert.inference.predict import Inference
+from keras_bert.checkpoints import load_task
 from keras_bert.inputs.batches import without_autograph
+from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
-from keras_bert.tasks.findings import (
-    LEAVE_DEV_OUT,
-    advice_of_defaults,
-    example_findings,
-    result_and_loss_findings,
-)
 from keras_bert.tasks.losses import means_over
+from keras_bert.tasks.outputs import Inference
 from keras_bert.tasks.raw_data import weights_of_examples
-from keras_bert.training.checkpoint import restore_best
-from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of_run
+from keras_bert.training.callbacks import check_callbacks
+from keras_bert.training.devices import out_of_scope, run_of, scope_of_run
 from keras_bert.training.finetuning_examples import (
+    FinetuningData,
     LabelledExamples,
     read_data,
     sample,
@@ -39,13 +33,21 @@ from keras_bert.training.finetuning_settings import (
     finetune_settings,
 )
 from keras_bert.training.finetuning_task import compile_for, for_xla
-from keras_bert.training.frozen import compute_once, freeze
-from keras_bert.training.loop import check_callbacks, train
+from keras_bert.training.loop import train
+from keras_bert.training.parts.bad_batch import BadBatch
 from keras_bert.training.parts.early_stopping import EarlyStopping
-from keras_bert.training.parts.tuning import tuning_findings, tuning_lines, tuning_metrics
+from keras_bert.training.parts.findings import Findings
+from keras_bert.training.parts.frozen_encoder import FrozenEncoder
+from keras_bert.training.parts.keep_best import KeepBest
+from keras_bert.training.parts.lora import Lora
+from keras_bert.training.parts.results import LayerMix, Results
+from keras_bert.training.parts.tensorboard import TensorBoard
+from keras_bert.training.parts.trained_layers import TrainedLayers
+from keras_bert.training.parts.tuning import Tuning
+from keras_bert.training.parts.user_callbacks import UserCallbacks
 from keras_bert.training.plan import plan_epochs
+from keras_bert.training.run import Run, finish
 from keras_bert.training.run_files import check_own_records
-from keras_bert.training.selection import best_record
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_folds, run_series
 from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
 
@@ -115,7 +117,7 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
     settings = finetune_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
     with scope_of_run(settings, report, command="finetune"):
-        data, task = read_data(settings, given, report)
+        data = read_data(settings, given, report)
         data = dataclasses.replace(data, chosen=chosen)
         if sample_weight is not None:
             weights = weights_of_examples(sample_weight, data.train.examples)
@@ -124,11 +126,11 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
             data = dataclasses.replace(data, inputs=inputs)
         first, settings = settings, data.recipe.resolved(settings)
         if settings.folds is not None:
-            return run_folds(settings, data, task, partial(finetune_on, report=report), report)
+            return run_folds(settings, data, partial(finetune_on, report=report), report)
         runs = settings.runs()
         if len(runs) == 1:
-            return finetune_on(data, settings, report, task=task)
-        return _finetune_several(runs, settings, first, data, task, given, report)
+            return finetune_on(data, settings, report)
+        return _finetune_several(runs, settings, first, data, given, report)
 
 
 class _SweepClassifier(ClassifierSettings, SweepSettings):
@@ -173,15 +175,14 @@ def sweep_given(given, report, *, chosen=frozenset()):
     check_callbacks(settings.callbacks)
     first = of_run.of(next(iter(settings.runs().values())))
     with scope_of_run(settings, report, command="sweep"):
-        data, task = read_data(first, given, report)
+        data = read_data(first, given, report)
         by_default = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
         data = dataclasses.replace(data, chosen=chosen | by_default)
         count = len(data.train.examples)
-        first = data.recipe.with_training_defaults(data.recipe.resolved(first), count, not_reported)
         settings = data.recipe.resolved(settings)
         settings = data.recipe.with_defaults_of_sweep(settings, count, report)
         runs = {name: of_run.of(run) for name, run in settings.runs().items()}
-        one_run = _runs_on(data, task, first, report)
+        one_run = _runs_on(data, report)
         return run_series(
             settings,
             runs,
@@ -196,21 +197,21 @@ def sweep_given(given, report, *, chosen=frozenset()):
         )
 
 
-def _finetune_several(runs, settings, first, data, task, given, report):
+def _finetune_several(runs, settings, first, data, given, report):
     """Makes the runs of several seeds, fractions and starts, and keeps the best model.
 
     Args:
         runs: the settings of each run by name.
         settings: those of all, resolved by the recipe of the data; `first` are the unresolved ones.
-        data, task: what `read_data` gives.
+        data: what `read_data` gives.
         given: the caller's arguments by name.
         report: called with each line about the runs.
     """
-    one_run, inputs = {False: _runs_on(data, task, settings, report)}, dict(data.inputs)
+    one_run, inputs = {False: _runs_on(data, report)}, dict(data.inputs)
     is_baseline = {name: name.startswith(BASELINE) for name in runs}
     if settings.baseline is not None:
-        baseline, task = read_baseline(data, first, given, report)
-        one_run[True] = _runs_on(baseline, task, baseline.recipe.resolved(first), report)
+        baseline = read_baseline(data, first, given, report)
+        one_run[True] = _runs_on(baseline, report)
         inputs[BASELINE] = baseline.inputs["model"]
         runs = {n: baseline.recipe.resolved(x) if is_baseline[n] else x for n, x in runs.items()}
     varied, summarize = ("train_fraction", "seed"), over_sizes
@@ -248,153 +249,126 @@ def read_baseline(data, settings, given, report):
     return read_data(settings, given, report, examples=examples, is_random=is_random)
 
 
-def _runs_on(data, task, first, report):
+def _runs_on(data, report):
     """A function of settings that makes one run after another on the same `FinetuningData`.
 
-    `task` is that of the settings `first`. The outputs of a frozen encoder that a run computes are
-    there for the runs after it.
+    The outputs of a frozen encoder that a run computes are there for the runs after it.
+    """
+    encoded = {}
+    return lambda settings: finetune_on(data, settings, report, encoded=encoded)
+
+
+@dataclasses.dataclass(kw_only=True)
+class FinetuningRun(Run):
+    """A `Run` on labelled examples.
+
+    Attributes:
+        data: the `FinetuningData`.
+        examples, dev: the `TokenizedExamples` of this run; `dev` is None if nothing is evaluated.
+        count: how many examples are trained on.
+        default_settings: the settings with the default rate and epochs.
+        encoded: of a series with a frozen encoder, `shared` of `compute_once`.
+        splits: what the model is trained and evaluated on, a list of `SequenceBatches`.
+        kept, outputs: which model is kept, and its outputs on `dev`, once they are known.
     """
 
-    def task_settings(settings):
-        unfrozen = settings.epochs if settings.gradual_unfreezing else None
-        return settings.seed, settings.layers, unfrozen
+    data: FinetuningData
+    examples: TokenizedExamples
+    count: int
+    default_settings: FinetuneSettings
+    encoded: dict
+    splits: list = dataclasses.field(default_factory=list)
+    kept: dict | None = None
+    outputs: dict | None = None
 
-    tasks, encoded = {task_settings(first): task}, {}
+    @property
+    def dev(self):
+        return self.data.dev
 
-    def one_run(settings):
-        built = tasks.pop(task_settings(settings), None)
-        return finetune_on(data, settings, report, task=built, encoded=encoded)
+    def dev_metrics(self):
+        """The official metrics of the kept model, or those over the folds."""
+        if self.dev is None:
+            return self.data.over_folds.metrics
+        return official_metrics(self.task, self.outputs, self.dev)
 
-    return one_run
+
+# In the order in which their callbacks are called, they select (the weights before what is tuned
+# with them), and their keys of metrics.json come: the findings are about the results.
+PARTS = (
+    *(
+        TrainedLayers,
+        FrozenEncoder,
+        TensorBoard,
+        BadBatch,
+        UserCallbacks,
+        EarlyStopping,
+        KeepBest,
+        Lora,
+    ),
+    *(Results, Findings, Tuning, LayerMix),
+)
 
 
-def finetune_on(data, settings, report, *, task=None, encoded=None):
+def finetune_on(data, settings, report, *, encoded=None):
     """Makes a run in the folder `settings.output`, or resumes it there; returns the metrics.
 
     Args:
         data: the `FinetuningData` that `read_data` gives.
-        settings: those of the run, resolved by the recipe of the data but for `training_defaults`.
+        settings: those of the run, resolved by the recipe of the data but for its defaults.
         report: called with each line about the run.
-        task: the task of these settings, if it is built already.
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
     """
     count = sample_size(settings.train_fraction, data.train.examples)
-    by_default = data.recipe.with_training_defaults(
-        dataclasses.replace(settings, learning_rate=None, epochs=None), count, not_reported
-    )
-    settings = data.recipe.with_training_defaults(settings, count, report)
-    train_examples, plan = data.train, finetuning_plan(settings, data.train)
-    with run_of(settings, command="finetune", inputs=data.inputs) as run:
-        if run.finished:
+    defaults = data.recipe.default_settings(settings, count)
+    settings = data.recipe.with_defaults(settings, defaults, count, report)
+    plan = finetuning_plan(settings, data.train)
+    with run_of(settings, command="finetune", inputs=data.inputs) as folder:
+        if folder.finished:
             report(f"The run in {settings.output} is finished already. These are its results.")
-            return run.read_metrics()
-        is_chief = Devices().is_chief
-        task = task or data.recipe.build(settings, report)
+            return folder.read_metrics()
+        task, examples = data.recipe.build(settings, report), data.train
         if count < len(data.train.examples):
             of_all = counted(len(data.train.examples), "training example")
             report(f"Training on {count:,} of the {of_all}.")
             drawn = sample(data.train.examples, count, seed=settings.seed)
-            train_examples = task.features(drawn, labelled=True)
-            plan = finetuning_plan(settings, train_examples)
-        of_smallest_batch = len(train_examples) // plan.evaluate_every
-        dev = [] if data.dev is None else [data.dev]
-        Devices().check_batch_size(min([of_smallest_batch, *map(len, dev)]))
-        model, splits, few_shapes = task, [train_examples, *dev], None
-        if not settings.freeze_encoder:
-            few_shapes = for_xla(
-                task, train_examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
-            )
-            splits[0] = few_shapes or train_examples
-        else:
-            features, model = freeze(task)
-            drawn = (count, settings.seed) if train_examples is not data.train else None
-            seed = settings.seed if data.recipe.start.is_random else None
-            splits = compute_once(
-                {} if encoded is None else encoded,
-                ((settings.layers, drawn), seed, settings.batch_size),
-                splits,
-                features,
-                model,
-                batch_size=settings.batch_size,
-                folder=run.checkpoints if is_chief else None,
-            )
-        compile_for(settings, plan, model=model, task=task, jit_compile=few_shapes is not None)
-        source = LabelledExamples(
-            model, task, *splits, dev_examples=data.dev, plan=plan, settings=settings
+            examples = task.features(drawn, labelled=True)
+            plan = finetuning_plan(settings, examples)
+        run = FinetuningRun(
+            folder=folder,
+            settings=settings,
+            task=task,
+            plan=plan,
+            report=report,
+            data=data,
+            examples=examples,
+            count=count,
+            default_settings=defaults,
+            encoded={} if encoded is None else encoded,
         )
-        stopping = EarlyStopping.of(settings, task.METRIC)
-        best = run.best if is_chief and settings.keep == "best" else None
-        with means_over(model, train_examples.weight_totals, steps=plan.evaluate_every):
-            records = train(
-                model,
-                run,
-                source,
-                plan,
-                task=task,
-                best=best,
-                stopping=stopping,
-                keep_checkpoints=settings.keep_checkpoints,
-                user_callbacks=settings.callbacks,
-                report=report,
-            )
-        last_step = records[-1]["step"]
-        if last_step < plan.steps and stopping.is_over(records):
-            report(stopping.line())
-        elif last_step < plan.steps:
-            report(f"Stopped early by a callback, after step {last_step}.")
-        selected = _restore_selected(task, records, best, settings, plan, report)
-        outputs = source.outputs_at(selected["step"]) if dev else None
-        if not is_chief:
-            return run.finish()
-        trained = task
-        if settings.dtype != "float32" and dev:
-            task, outputs = out_of_scope(_in_float32, task, data.dev, run.model, settings)
-        if dev:
-            task.tune_threshold(outputs, data.dev)
-        else:
-            task.update_settings(**data.over_folds.tuned)
-        save_folder(task, task.tokenizer, run.model, overwrite=True)
-        if settings.lora_rank is not None:
-            trained.settings, trained.tuned = task.settings, task.tuned
-            base = settings.model if is_name(settings.model) else find_model_folder(settings.model)
-            trained.save_adapter(run.adapter, base=base, overwrite=True)
-        metrics = {
-            "kept": selected,
-            "best_metric": task.METRIC,
-            "dev": _official_metrics(task, outputs, data.dev) if dev else data.over_folds.metrics,
-            **task.inferred_arguments,
-            "train_examples": count,
-            "steps": last_step,
-            "parameters": trained.count_params(),
-            "trainable_parameters": sum(math.prod(w.shape) for w in model.trainable_weights),
-            "seconds": records[-1]["seconds"],
-            "history": records,
-        }
-        tuned = tuning_metrics(task, outputs, data.dev)
-        count_of_dev = len(data.dev.examples) if dev else 0
-        metrics["warnings"] = [
-            *tuning_findings(tuned if dev else {}, examples=count_of_dev),
-            *example_findings(
-                train_examples.examples, data.dev and data.dev.examples, advice=LEAVE_DEV_OUT
-            ),
-            *result_and_loss_findings(
-                task,
-                metrics["dev"],
-                records,
-                steps_per_epoch=plan.evaluate_every,
-                defaults=advice_of_defaults(settings, by_default, data.chosen) if dev else None,
-                chosen=data.chosen,
-            ),
-        ]
-        for line in metrics["warnings"]:
-            report(f"Warning: {line}")
-        metrics |= tuned
-        for line in tuning_lines(task, tuned if dev else {}, examples=count_of_dev):
-            report(line)
-        if (mix := task.reader.scalar_mix) is not None:
-            weights = [round(float(weight), 6) for weight in mix.layer_weights]
-            metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}
-        return run.finish(metrics)
+        run.take_parts(PARTS)
+        return finish(run, _trained(run))
+
+
+def _trained(run):
+    """Compiles and trains the model of a run; returns the records."""
+    task, plan, settings = run.task, run.plan, run.settings
+    dev = [] if run.dev is None else [run.dev]
+    of_smallest_batch = len(run.examples) // plan.evaluate_every
+    run.devices.check_batch_size(min([of_smallest_batch, *map(len, dev)]))
+    run.splits, few_shapes = [run.examples, *dev], None
+    for part in run.active_parts:
+        part.prepare(run)
+    if run.model is task:
+        few_shapes = for_xla(
+            task, run.examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
+        )
+        run.splits[0] = few_shapes or run.examples
+    compile_for(settings, plan, model=run.model, task=task, jit_compile=few_shapes is not None)
+    run.source = LabelledExamples(
+        run.model, task, *run.splits, dev_examples=run.dev, plan=plan, settings=settings
+    )
+    with means_over(run.model, run.examples.weight_totals, steps=plan.evaluate_every):
+        return train(run)
 
 
 def finetuning_plan(settings, examples):
@@ -417,34 +391,8 @@ def finetuning_plan(settings, examples):
     return plan
 
 
-def _restore_selected(task, records, best, settings, plan, report):
-    """Restores the weights that are kept; returns what metrics.json says of them."""
-    record = records[-1] if settings.keep == "last" else best_record(records, task.METRIC)
-    if record is None:
-        raise InputError.naming(
-            "A callback stopped the run after step {}, before the first evaluation, after step "
-            "{}. Use {keep} last to keep its model.",
-            records[-1]["step"],
-            plan.evaluate_every,
-        )
-    if best is not None:
-        restore_best(task, best)
-    epoch = record["step"] // plan.evaluate_every
-    report(
-        f"Kept the model of epoch {epoch} of {settings.epochs}, the {settings.keep} one"
-        f"{' on the dev data' if settings.keep == 'best' else ''}."
-    )
-    return {"which": settings.keep, "epoch": epoch, "step": record["step"]}
-
-
-def _in_float32(task, dev_examples, folder, settings):
-    """-> (the task as loaded from its folder, its outputs on dev), as `evaluate` has them."""
-    save_folder(task, task.tokenizer, folder, overwrite=True)
-    task = load_task(folder)
-    return task, Inference(task, batch_size=settings.batch_size).outputs(dev_examples)
-
-
-def _official_metrics(task, outputs, examples):
+def official_metrics(task, outputs, examples):
+    """The official metrics of a task's outputs for `TokenizedExamples`."""
     return task.official_metrics(task.decode(outputs, examples), examples.examples)
 
 
@@ -457,7 +405,7 @@ def _export_mean(settings, dev_examples, models, report):
     task.average_with(others)
     outputs = Inference(task, batch_size=settings.batch_size).outputs(dev_examples)
     task.tune_threshold(outputs, dev_examples)
-    metrics = _official_metrics(task, outputs, dev_examples)
+    metrics = official_metrics(task, outputs, dev_examples)
     output = Path(settings.output) / "ensemble"
     check_own_records(output.parent, [output.name], command="finetune")
     delete(output)  # of an interrupted run

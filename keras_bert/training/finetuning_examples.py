@@ -12,15 +12,14 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.encoders.config import check_max_length
-from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.optimizers.optimizer import layers_to_train
 from keras_bert.readers.examples import (
     divided,
     held_back,
     line_on_held_back,
     line_on_missing_labels,
-    not_reported,
     report_source,
 )
 from keras_bert.readers.labels import unknown_labels_note
@@ -28,11 +27,11 @@ from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.findings import counts_by_label
 from keras_bert.tasks.losses import check_can_average, means_over, replica_count
+from keras_bert.tasks.outputs import collected_outputs
 from keras_bert.text.vocabulary import note_on_unknown
 from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import line_on_labels, line_on_new_head
 from keras_bert.training.finetuning_task import StartingPoint, TaskRecipe, draw
-from keras_bert.training.optimizer import layers_to_train
 from keras_bert.training.parts.early_stopping import PREDICTED_LABELS
 from keras_bert.training.plan import BatchSource
 from keras_bert.training.selection import quality
@@ -68,7 +67,7 @@ class FinetuningData:
 
 
 def read_data(settings, given, report, *, examples=None, is_random=False):
-    """-> (the `FinetuningData` of some runs, the task of the first one).
+    """Returns the `FinetuningData` of some runs.
 
     Args:
         settings: the settings of the first run, of `finetune_settings`.
@@ -130,9 +129,8 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
         max_length=settings.max_length or longest,
         hidden_size=encoder.config.hidden_size,
     )
-    count = sample_size(settings.fractions[0], train)
-    first = recipe.with_training_defaults(settings, count, not_reported)
-    task = recipe.build(first, report, drawn=drawn)
+    task = recipe.build(settings, report, drawn=drawn)
+    recipe.built[settings.seed, settings.layers] = task
     if settings.ensemble:
         check_can_average(task.default_losses())
         task.check_export()
@@ -148,7 +146,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
     if settings.static_vectors is not None:
         folder = find_model_folder(settings.static_vectors)
         inputs["static_vectors"] = fingerprint_of_folder(folder)
-    return FinetuningData(recipe=recipe, train=train, dev=dev, inputs=inputs), task
+    return FinetuningData(recipe=recipe, train=train, dev=dev, inputs=inputs)
 
 
 def _line_on_pooling(encoder, of_task):

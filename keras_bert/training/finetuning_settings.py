@@ -12,6 +12,7 @@ from keras_bert.base.settings import (
     PathText,
     about,
     advanced_setting,
+    as_list,
     data_setting,
     merged,
     model_setting,
@@ -19,20 +20,29 @@ from keras_bert.base.settings import (
     required,
     setting,
 )
-from keras_bert.encoders.config import LORA_ALPHA
 from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
 from keras_bert.tasks.training_defaults import EPOCHS
-from keras_bert.training.parts.early_stopping import patience_setting
-from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
+from keras_bert.training.parts.early_stopping import PatienceSettings
+from keras_bert.training.parts.frozen_encoder import FrozenEncoderSettings
+from keras_bert.training.parts.keep_best import KeepSettings
+from keras_bert.training.parts.lora import LoraSettings
+from keras_bert.training.parts.trained_layers import TrainedLayersSettings
+from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings
 
-KEEP = ("best", "last")
 BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
 
 
-class LabelledRunSettings(RunSettings):
+class LabelledRunSettings(
+    TrainedLayersSettings,
+    LoraSettings,
+    FrozenEncoderSettings,
+    PatienceSettings,
+    KeepSettings,
+    RunSettings,
+):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
     REMOVED = {
@@ -97,11 +107,6 @@ class LabelledRunSettings(RunSettings):
         above=0,
         common=True,
     )
-    freeze_encoder: bool = optimisation_setting(
-        False,
-        help="train the head alone: the encoder's outputs are computed once for all epochs",
-        common=True,
-    )
     layers: str = setting(
         LAST,
         help=f"the layers that the head reads: {', '.join(LAYERS)}, layer-K (first is the "
@@ -130,51 +135,6 @@ class LabelledRunSettings(RunSettings):
     )
     freeze_static_vectors: bool = advanced_setting(
         False, help="keep the `static_vectors` as they are"
-    )
-    lora_rank: int | None = optimisation_setting(
-        None,
-        help="freeze the encoder, and train low-rank updates of its layers (LoRA) of this rank and "
-        "the head: OUTPUT/model is a whole model, OUTPUT/adapter has the updates for peft",
-        unit="RANK",
-        default_help="train the whole model",
-        at_least=1,
-        common=True,
-    )
-    lora_alpha: float = optimisation_setting(
-        LORA_ALPHA,
-        help="factor of the updates, times the rank",
-        unit="ALPHA",
-        above=0,
-        common=True,
-    )
-    lora_layers: str | Sequence[str] | None = optimisation_setting(
-        None,
-        help="the layers that have LoRA, by the names or ends of names of their modules in the "
-        "model folder, such as query, attention.output.dense",
-        unit="NAME",
-        default_help="queries and values",
-        several=True,
-        common=True,
-    )
-    train_layers: int | None = optimisation_setting(
-        None,
-        help="train only the last layers, this many, and the head; freeze the rest",
-        unit="LAYERS",
-        default_help="the whole model",
-        at_least=1,
-    )
-    gradual_unfreezing: bool = optimisation_setting(
-        False,
-        help="train the head alone in the first epoch, and unfreeze one more layer in each "
-        "following epoch, from the last down (ULMFiT)",
-        common=True,
-    )
-    patience: int | None = patience_setting()
-    keep: str = optimisation_setting(
-        "best",
-        help="keep the model of the epoch with the best metric on the dev data, or of the last "
-        "epoch",
-        choices=KEEP,
     )
     num_seeds: int = optimisation_setting(
         1,
@@ -211,31 +171,6 @@ class LabelledRunSettings(RunSettings):
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError.naming("{freeze_static_vectors} needs {static_vectors}.")
         check_seeds(self)
-        _check_lora(self)
-        for name, default in (
-            ("lora_rank", None),
-            ("train_layers", None),
-            ("layer_decay", 1.0),
-            ("gradual_unfreezing", False),
-            ("lm_loss_weight", 0.0),
-        ):
-            if self.freeze_encoder and getattr(self, name, default) != default:
-                raise InputError.naming(
-                    "{} trains layers of the encoder, and {freeze_encoder} none. Leave one of "
-                    "them out.",
-                    argument(name),
-                )
-        if self.freeze_encoder and self.recompute:
-            raise InputError.naming(
-                "{recompute} is for the gradients of the encoder, and {freeze_encoder} needs none. "
-                "Leave it out."
-            )
-        if self.gradual_unfreezing and self.epochs == 1:
-            raise InputError.naming(
-                "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
-                "of 2 or more. Received: {}.",
-                self.epochs,
-            )
 
     @property
     def columns(self):
@@ -259,18 +194,6 @@ def check_layers_to_read(settings):
     for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
         if getattr(settings, name) and not {*layers} & {*MIXES}:
             raise InputError.naming("{} needs {layers} {}.", argument(name), " or ".join(MIXES))
-
-
-def _check_lora(settings):
-    if settings.lora_rank is None:
-        for name, default in (("lora_alpha", LORA_ALPHA), ("lora_layers", None)):
-            if getattr(settings, name) != default:
-                raise InputError.naming("{} needs {lora_rank}.", argument(name))
-    elif settings.model is None:
-        raise InputError.naming(
-            "{lora_rank} keeps the weights of a {model}. Leave it out for random weights, which "
-            "are trained whole."
-        )
 
 
 def check_seeds(settings):

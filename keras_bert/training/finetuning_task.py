@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import hashlib
 import json
-import math
 from typing import Any
 
 import keras
@@ -12,17 +11,24 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import counted
+from keras_bert.base.settings import as_list
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.adapters import is_adapter
 from keras_bert.checkpoints.hub import is_name
-from keras_bert.checkpoints.loading import name_of, with_task_tokens
+from keras_bert.checkpoints.loading import with_task_tokens
+from keras_bert.checkpoints.locations import name_of
 from keras_bert.checkpoints.model_folder import build_task, fingerprint_of_folder
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders import new_encoder, read_architecture
 from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads import MIXES
 from keras_bert.layers.kernels.program import device
+from keras_bert.optimizers.optimizer import (
+    depths,
+    make_optimizer,
+    options_of,
+)
 from keras_bert.tasks.training_defaults import training_defaults
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
@@ -30,13 +36,7 @@ from keras_bert.text.vocabulary_files import open_vocabulary
 from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import EarlierTask, line_on_continued
 from keras_bert.training.finetuning_settings import RANDOM
-from keras_bert.training.optimizer import (
-    depths,
-    layers_to_train,
-    make_optimizer,
-    train_last_layers,
-)
-from keras_bert.training.settings import as_list
+from keras_bert.training.parts.lora import enable_lora
 
 
 class StartingPoint:
@@ -177,6 +177,8 @@ class TaskRecipe:
         columns: the columns of the training data.
         max_length: the maximum sequence length in tokens.
         hidden_size: that of the encoder.
+        built: tasks that were built to tokenize the examples, by seed and layers. `build` gives
+            each away once.
     """
 
     task_class: type
@@ -187,23 +189,28 @@ class TaskRecipe:
     columns: Any
     max_length: int
     hidden_size: int
+    built: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def resolved(self, settings):
         """The settings of a run, with the model's options where none are given."""
         return dataclasses.replace(settings, **self.options)
 
-    def with_training_defaults(self, settings, count, report):
-        """The settings of a run on so many examples, with `training_defaults` where none are given.
+    def default_settings(self, settings, count):
+        """The settings of a run on so many examples, with the default learning rate and epochs."""
+        defaults = self._training_defaults(settings)
+        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
+        return dataclasses.replace(settings, learning_rate=defaults.learning_rate, epochs=epochs)
+
+    def with_defaults(self, settings, defaults, count, report):
+        """The settings of a run, with those of `default_settings` that are not given.
 
         `report` is called with a line on these.
         """
-        defaults = self._training_defaults(settings)
-        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
-        chosen = {"learning_rate": defaults.learning_rate, "epochs": epochs}
-        return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
+        chosen = {name: getattr(defaults, name) for name in ("learning_rate", "epochs")}
+        return self._with_defaults(settings, chosen, count, report)
 
     def with_defaults_of_sweep(self, settings, count, report):
-        """As `with_training_defaults` for a sweep, which tries several rates and numbers of epochs.
+        """As `with_defaults` for a sweep, which tries several rates and numbers of epochs.
 
         One that compares layers tries one of both.
         """
@@ -214,7 +221,7 @@ class TaskRecipe:
         else:
             rates, epochs = defaults.learning_rates_to_try, defaults.epochs_to_try(**examples)
         chosen = {"learning_rate": rates, "epochs": epochs}
-        return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
+        return self._with_defaults(settings, chosen, count, report)
 
     def _training_defaults(self, settings):
         return training_defaults(
@@ -225,7 +232,7 @@ class TaskRecipe:
             rate_factor=self.task_class.RATE_FACTOR,
         )
 
-    def _with_defaults(self, settings, chosen, least_steps, count, report):
+    def _with_defaults(self, settings, chosen, count, report):
         """The settings with those of `chosen` that are not given, and a line on these."""
         chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
         if chosen:
@@ -233,6 +240,7 @@ class TaskRecipe:
                 f"{name} {', '.join(f'{number:g}' for number in as_list(value))}"
                 for name, value in chosen.items()
             ]
+            least_steps = self._training_defaults(settings).least_steps
             steps = f", for at least {least_steps} steps" if "epochs" in chosen else ""
             weights = "random" if self.start.is_random else "trained"
             report(
@@ -249,6 +257,9 @@ class TaskRecipe:
             report: called with each line about the head.
             drawn: the result of `draw` for these settings, if there is one already.
         """
+        key = settings.seed, settings.layers
+        if drawn is None and key in self.built:
+            return self.built.pop(key)
         encoder, tokenizer = drawn or draw(self.start, settings)
         arguments = {
             **self.inferred_arguments,
@@ -275,21 +286,11 @@ class TaskRecipe:
         if self.earlier is not None:
             heads = self.earlier.continue_in(task)
             report(line_on_continued(settings, self.earlier.options, *heads))
-        if settings.lora_rank is not None:
-            layers = settings.lora_layers and as_list(settings.lora_layers)
-            encoder.enable_lora(settings.lora_rank, alpha=settings.lora_alpha, layers=layers)
-            report(_line_on_lora(task))
+        if (line := enable_lora(task, settings)) is not None:
+            report(line)
         if settings.recompute:
             encoder.require("recompute")
             encoder.recomputes = True
-        if not settings.freeze_encoder:
-            epochs = settings.epochs if settings.gradual_unfreezing else None
-            groups = task.read_groups
-            layers = layers_to_train(groups, last=settings.train_layers, epochs=epochs)
-            above = len(groups) - 1  # the embeddings
-            if layers <= above:
-                train_last_layers(task, layers)
-                report(f"Training the head and the last {layers} of {counted(above, 'layer')}.")
         return task
 
 
@@ -330,19 +331,6 @@ def _static_vectors(earlier, settings, tokenizer):
     return vectors
 
 
-def _line_on_lora(task):
-    """A line on what is trained, in numbers of parameters."""
-    trained, held = (
-        sum(math.prod(weight.shape) for weight in weights)
-        for weights in (task.trainable_weights, task.non_trainable_weights)
-    )
-    lora = task.encoder.lora
-    return (
-        f"Training {trained:,} parameters: the head, and LoRA of rank {lora.rank} in "
-        f"{listed(lora.layers)}. {held:,} are frozen."
-    )
-
-
 _LENGTHS = 4
 # Compiling a step takes XLA up to a minute. So many tokens of a base model make up for it, by
 # estimate: benchmarks/NOTES.md.
@@ -380,11 +368,8 @@ def compile_for(settings, plan, *, model, task, jit_compile=False):
     unfreeze_every = plan.evaluate_every if settings.gradual_unfreezing else 0
     optimizer = make_optimizer(
         model,
-        learning_rate=settings.learning_rate,
-        warmup=settings.warmup,
-        weight_decay=settings.weight_decay,
+        **options_of(settings),
         steps=plan.steps,
-        schedule=settings.schedule,
         fractions=[settings.layer_decay**below for below in depth],
         first_steps=[unfreeze_every * below for below in depth],
         measures_gradients=model is task,

@@ -11,8 +11,8 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.progress import ProgressBar
 from keras_bert.heads.reader import WithoutMasks
-from keras_bert.inference.predict import Outputs
 from keras_bert.inputs.batches import SequenceBatches
+from keras_bert.tasks.outputs import Outputs
 
 
 def freeze(task):

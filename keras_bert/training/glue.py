@@ -26,13 +26,14 @@ from keras_bert.readers.glue import (
 )
 from keras_bert.tasks import task_class
 from keras_bert.tasks.losses import means_over
+from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import Stopwatch
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune_given, finetuning_plan, sweep_given
 from keras_bert.training.finetuning_examples import read_data
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.finetuning_task import StartingPoint, compile_for
-from keras_bert.training.loop import check_callbacks
+from keras_bert.training.parts.trained_layers import freeze_lower_layers
 from keras_bert.training.run_files import read_metrics
 from keras_bert.training.run_folder import RunFolder, check_output
 from keras_bert.training.sweep_settings import GlueSettings
@@ -202,8 +203,10 @@ def _seconds_of_steps(settings):
 
     A model is trained for a short time; nothing is written.
     """
-    data, task = read_data(settings, {}, lambda line: None)
+    data = read_data(settings, {}, lambda line: None)
     settings = data.recipe.resolved(settings)
+    task = data.recipe.build(settings, lambda line: None)
+    freeze_lower_layers(task, settings)
     plan = finetuning_plan(settings, data.train)
     compile_for(settings, plan, model=task, task=task)
     batches = data.train.training_batches(

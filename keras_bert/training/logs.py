@@ -15,9 +15,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file
 from keras_bert.base.formatting import percent
 from keras_bert.base.progress import ProgressBar
+from keras_bert.optimizers.optimizer import GRADIENT_NORM
 from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
 from keras_bert.text.vocabulary import MASK
-from keras_bert.training.optimizer import GRADIENT_NORM
 
 
 class NotFinite(InputError):
@@ -416,10 +416,11 @@ class Progress(keras.callbacks.Callback):
         seconds *= plan.evaluate_every / steps
         duration = f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds / 60:.1f} minutes"
         done = self.first_step // plan.evaluate_every
-        epochs = f"{plan.epochs - done}{' more' if done else ''}"
+        epochs, more = plan.epochs - done, " more" if done else ""
+        if epochs == 1:
+            return f"1{more} epoch of about {duration}."
         up_to = "Up to " if self.may_stop else ""
-        noun = "epoch" if plan.epochs - done == 1 else "epochs"
-        return f"{up_to}{epochs} {noun} of about {duration} each."
+        return f"{up_to}{epochs}{more} epochs of about {duration} each."
 
     def _remaining(self, record):
         """`, 1:02:03 left`, as far as it is known."""

@@ -1,6 +1,7 @@
 """Pre-training as one call: from a data folder to a model folder."""
 
 import contextlib
+import dataclasses
 import math
 import time
 from typing import Any
@@ -12,27 +13,32 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import hash_of_json
 from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
-from keras_bert.checkpoints import save_folder
 from keras_bert.inputs.batches import without_autograph
+from keras_bert.optimizers.optimizer import depths, make_optimizer, options_of
 from keras_bert.readers.examples import not_reported
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
+from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import steps_in
 from keras_bert.training.devices import Devices, run_of, scope_of_run
 from keras_bert.training.health import health
-from keras_bert.training.loop import check_callbacks, train
-from keras_bert.training.optimizer import depths, make_optimizer
+from keras_bert.training.loop import train
+from keras_bert.training.parts import Part
+from keras_bert.training.parts.bad_batch import BadBatch
 from keras_bert.training.parts.minutes import Minutes
+from keras_bert.training.parts.tensorboard import TensorBoard
+from keras_bert.training.parts.user_callbacks import UserCallbacks
+from keras_bert.training.parts.window_batches import WindowBatches
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,
     ExamplesOfPhases,
-    StoreWindowBatches,
     sizes_of,
 )
 from keras_bert.training.pretraining_task import new_pretraining_task, pretraining_task_class
+from keras_bert.training.run import Run, finish
 from keras_bert.training.settings import PretrainSettings
 
 
@@ -115,36 +121,66 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
             "vocab": tokenizer.vocabulary.sha256,
             **start,
         }
-        with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as run:
-            if run.finished:
+        with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as folder:
+            if folder.finished:
                 report(f"The run in {settings.output} is finished already. These are its results.")
-                return run.read_metrics()
-            if run.damage is not None:
-                report(f"Resuming from the last checkpoint to write the model again: {run.damage}.")
-                run.reopen()
+                return folder.read_metrics()
+            if folder.damage is not None:
+                report(
+                    f"Resuming from the last checkpoint to write the model again: {folder.damage}."
+                )
+                folder.reopen()
             with contextlib.ExitStack() as stack:
-                for folder in folders:
-                    stack.enter_context(damage_is_named(folder))
-                steps = _steps(task, run, folders, settings, began=began, report=report)
-                before = time.perf_counter() - began
-                while True:
-                    records, planned = _train(task, run, folders, settings, steps, before, report)
-                    if planned is None:
-                        break
-                    steps = planned
-            if not Devices().is_chief:
-                return run.finish()
-            save_folder(task, task.tokenizer, run.model, overwrite=True)
-            return run.finish(_summary(records, task, folders[-1], settings, steps=steps))
+                for data in folders:
+                    stack.enter_context(damage_is_named(data))
+                run, records = _train(task, folder, folders, settings, began, report)
+            return finish(run, records)
 
 
-def _train(task, run, folders, settings, steps, before, report):
-    """Trains for the planned steps of each phase, or to where there is time for other steps.
+def _train(task, folder, folders, settings, began, report):
+    """Trains, and plans the steps again while that is needed; returns (run, records)."""
+    steps = _steps(task, folder, folders, settings, began=began, report=report)
+    before = time.perf_counter() - began
+    while True:
+        run = _planned_run(task, folder, folders, settings, steps, before, report)
+        run.take_parts(PARTS)
+        records = train(run)
+        planned = _steps_again(run.parts, records)
+        if planned is None:
+            return run, records
+        report(f"Planned again for the given time: {_counted(planned)}.")
+        steps = folder.resolve("steps", planned)
 
-    `before` are the seconds until here, which count toward the minutes of the run.
 
-    Returns (the records of the run, the new steps of each phase or None).
+@dataclasses.dataclass(kw_only=True)
+class PretrainingRun(Run):
+    """A `Run` on data folders.
+
+    Attributes:
+        folders: the `DataFolder` of each phase.
+        steps: the planned steps of each phase.
+        before: the seconds before it, which count toward the minutes of the run.
     """
+
+    evaluates_first: bool = True
+    folders: list[DataFolder]
+    steps: list[int]
+    before: float
+
+
+class Results(Part):
+    """The metrics on held-out data and in training, speeds, and the health of the run."""
+
+    def metrics(self, run, records):
+        return _summary(records, run.task, run.folders[-1], run.settings, steps=run.steps)
+
+
+# In the order in which their callbacks are called.
+PARTS = (TensorBoard, BadBatch, WindowBatches, UserCallbacks, Minutes, Results)
+
+
+def _planned_run(task, folder, folders, settings, steps, before, report):
+    """The `PretrainingRun` of the planned steps of each phase, with its compiled task."""
     plan = plan_steps(
         steps,
         evaluate_every=settings.eval_every or settings.checkpoint_every,
@@ -152,30 +188,29 @@ def _train(task, run, folders, settings, steps, before, report):
         steps_per_execution=settings.steps_per_execution,
     )
     _compile(task, settings, steps=plan.steps)
-    source, callbacks = _source(task, run, folders, settings, steps, plan)
-    minutes = None
-    if settings.minutes is not None:
-        of_phases = [phase.minutes for phase in settings.phases]
-        minutes = Minutes(of_phases, steps, plan, before, settings.steps_per_execution)
-    records = train(
-        task,
-        run,
-        source,
-        plan,
+    counts = folder.resolved("window_batches") if Devices().is_chief else None
+    return PretrainingRun(
+        folder=folder,
+        settings=settings,
         task=task,
-        stopping=minutes,
-        evaluate_first=True,
-        constants={"unigram_entropy": _unigram_losses(task, folders[-1])},
-        keep_checkpoints=settings.keep_checkpoints,
-        callbacks=callbacks,
-        user_callbacks=settings.callbacks,
+        plan=plan,
         report=report,
+        source=ExamplesOfPhases.of(
+            folders, task, steps=steps, settings=settings, window_batches=counts
+        ),
+        constants={"unigram_entropy": _unigram_losses(task, folders[-1])},
+        folders=folders,
+        steps=steps,
+        before=before,
     )
-    planned = None if minutes is None else minutes.new_steps(records)
-    if planned is not None:
-        report(f"Planned again for the given time: {_counted(planned)}.")
-        run.resolve("steps", planned)
-    return records, planned
+
+
+def _steps_again(parts, records):
+    """The steps of each phase of a new plan, if the run has ended for one; else None."""
+    for part in parts:
+        if isinstance(part, Minutes):
+            return part.new_steps(records)
+    return None
 
 
 def _counted(steps):
@@ -211,7 +246,7 @@ def _tokenizer_of(folders, settings):
     return Tokenizer(vocabulary, lowercase=card.lowercase, template=card.template)
 
 
-def _steps(task, run, folders, settings, *, began, report):
+def _steps(task, run_folder, folders, settings, *, began, report):
     """The steps of each phase: those given, those of its epochs, or those there is time for.
 
     The last are planned once, and stored for a resumed run.
@@ -227,7 +262,7 @@ def _steps(task, run, folders, settings, *, began, report):
         raise InputError.naming(
             "{minutes} is planned on a single device. Use {steps} with several."
         )
-    steps = run.resolved("steps")
+    steps = run_folder.resolved("steps")
     if steps is not None:
         return steps
     steps = steps_in(
@@ -243,7 +278,7 @@ def _steps(task, run, folders, settings, *, began, report):
         multiple_of=settings.steps_per_execution,
     )
     report(f"Planned for the given time: {_counted(steps)}.")
-    return run.resolve("steps", steps)
+    return run_folder.resolve("steps", steps)
 
 
 def _steps_of_epochs(folder, task, phase, settings):
@@ -256,18 +291,6 @@ def _steps_of_epochs(folder, task, phase, settings):
     return max(1, math.ceil(steps / settings.steps_per_execution)) * settings.steps_per_execution
 
 
-def _source(task, run, folders, settings, steps, plan):
-    """-> (the `ExamplesOfPhases`, the callbacks that store what it needs for resuming)."""
-    is_chief = Devices().is_chief
-    counts = run.resolved("window_batches") if is_chief else None
-    source = ExamplesOfPhases.of(
-        folders, task, steps=steps, settings=settings, window_batches=counts
-    )
-    if not is_chief or source.window_batches is None:
-        return source, []
-    return source, [StoreWindowBatches(run, source, plan)]
-
-
 def _unigram_losses(task, folder):
     """The loss of the unigram baseline by its tag in TensorBoard."""
     outputs = [name for name in task.TOKEN_OUTPUTS if name != "span_boundary"]
@@ -277,15 +300,9 @@ def _unigram_losses(task, folder):
 def _compile(task, settings, *, steps):
     """Compiles the task for a run of so many steps; None is a constant learning rate."""
     below = depths(task, task.trainable_variables)
-    given = {name: getattr(settings, name) for name in task.RUN_DEFAULTS}
-    given = {name: value for name, value in given.items() if value is not None}
     optimizer = make_optimizer(
         task,
-        **{**task.RUN_DEFAULTS, **given},
-        warmup=settings.warmup,
-        schedule=settings.schedule,
-        clip_norm=settings.clip_norm,
-        gradient_accumulation_steps=settings.gradient_accumulation,
+        **options_of(settings, **task.RUN_DEFAULTS),
         steps=steps,
         fractions=[settings.layer_decay**depth for depth in below],
         measures_gradients=True,

@@ -7,20 +7,23 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, hash_of_file, parse_json, read_small
 from keras_bert.base.ownership import check_only_ours, files_below
+from keras_bert.training.parts.bad_batch import BadBatch
+from keras_bert.training.parts.lora import Lora
+from keras_bert.training.parts.tensorboard import TensorBoard
 
 RECORDS = (
     "metrics.json",
     "checkpoints",
-    "logs",
+    *TensorBoard.FILES,
     "runs",
     "ensemble",
     "model",
-    "adapter",
+    *Lora.FILES,
     "pictures",
     "curves.png",
     "submission.zip",
     "submission",
-    "bad_batch.npz",
+    *BadBatch.FILES,
     "run.json",
 )  # in the order of deletion: metrics.json promises the model
 # Names of the pictures, in OUTPUT/pictures.

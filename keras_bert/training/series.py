@@ -203,13 +203,12 @@ class OverFolds:
     tuned: dict
 
 
-def run_folds(settings, data, task, one_run, report):
+def run_folds(settings, data, one_run, report):
     """A run for each fold, on the others, and one on all examples for the mean best epoch.
 
     Args:
         settings: those of the series, with `folds`.
         data: the `FinetuningData` in which the first fold is the dev data.
-        task: a task of the data.
         one_run: a function of `FinetuningData` and settings that makes a run.
         report: called with each line about the runs.
 
@@ -218,6 +217,7 @@ def run_folds(settings, data, task, one_run, report):
     """
     examples, count = [*data.train.examples, *data.dev.examples], settings.folds
     one = dataclasses.replace(settings, folds=None)
+    task = data.recipe.build(one, report)
     names = [f"fold-{number}" for number in range(1, count + 1)]
     runs = dict.fromkeys(names, one)
     runs[ALL] = dataclasses.replace(one, keep="last", patience=None)

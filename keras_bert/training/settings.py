@@ -3,7 +3,6 @@
 The help texts also document the Python arguments.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import InitVar
 from typing import NamedTuple
@@ -13,8 +12,8 @@ from keras_bert.base.settings import (
     Paths,
     PathText,
     Report,
-    Settings,
     advanced_setting,
+    as_list,
     checkpoint_setting,
     hardware_setting,
     model_setting,
@@ -25,6 +24,7 @@ from keras_bert.base.settings import (
 from keras_bert.encoders import is_preset
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.tasks import WARMUP, WEIGHT_DECAY
+from keras_bert.training.parts.user_callbacks import CallbackSettings
 
 OPTIMIZERS = ("adamw", "lamb", "adagrad")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
@@ -32,7 +32,6 @@ DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
-_CALLBACK = re.compile(r"[\w.]+:\w+")
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 ARCHITECTURES = (
     "tiny, mini, small, medium, base, large (BERT), distilbert, electra-small, electra-base, "
@@ -44,12 +43,7 @@ ARCHITECTURES = (
 )
 
 
-def as_list(value):
-    """A setting with several values, or the list of one."""
-    return value if isinstance(value, list) else [value]
-
-
-class RunSettings(Settings):
+class RunSettings(CallbackSettings):
     """What pre-training and fine-tuning have in common."""
 
     report: InitVar[Report] = None
@@ -156,24 +150,9 @@ class RunSettings(Settings):
         help="start over: delete what this command left in the output before",
         recorded=False,
     )
-    callbacks: Sequence[object] | None = advanced_setting(
-        None,
-        help="a Keras callback of your own, such as one for MLflow or Weights & Biases: its class, "
-        "in a module of the working directory or of an installed package (can be repeated)",
-        unit="MODULE:CLASS",
-        flag="callback",
-        default_help="none",
-        recorded_as=lambda callbacks: callbacks and [*map(_name_of_callback, callbacks)],
-        common=True,
-    )
 
     def check(self):
-        for callback in self.callbacks or ():
-            if isinstance(callback, str) and not _CALLBACK.fullmatch(callback):
-                raise InputError.naming(
-                    "{callbacks} is {!r}. Expected MODULE:CLASS, such as tracking:MetricsLogger.",
-                    callback,
-                )
+        super().check()
         self._check_multiple("checkpoint_every")
 
     def paths(self):
@@ -191,13 +170,6 @@ class RunSettings(Settings):
                     self.steps_per_execution,
                     number,
                 )
-
-
-def _name_of_callback(callback):
-    """MODULE:CLASS of a callback, as run.json has it."""
-    if isinstance(callback, str):
-        return callback
-    return f"{type(callback).__module__}:{type(callback).__qualname__}"
 
 
 class Phase(NamedTuple):

@@ -1,6 +1,6 @@
 """How messages count and list."""
 
-from keras_bert.base.formatting import as_written, counted, listed, percent, quoted
+from keras_bert.base.formatting import as_written, counted, listed, percent, quoted, text_table
 
 
 def test_one_is_not_many():
@@ -34,3 +34,7 @@ def test_a_long_name_is_cut_and_says_so():
 def test_a_small_number_is_written_as_one_writes_it():
     assert [as_written(x) for x in (5e-5, 1e-4, -1.25e-6)] == ["5e-5", "1e-4", "-1.25e-6"]
     assert [as_written(x) for x in (1e-3, 0.0, 3, "a")] == ["0.001", "0.0", "3", "'a'"]
+
+
+def test_a_table_aligns_its_cells_and_has_no_negative_zero():
+    assert text_table([("a", -1e-9), ("bc", 1234)]).splitlines() == ["a   0.0000", "bc   1,234"]

@@ -369,6 +369,10 @@ LISTED = "`architectures` should be a list with one of BertForPreTraining"
         ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "gives two numbers the same label"),
         ({"id2label": {"0": "a", "1": "b", "3": "c"}}, "from 0 without a gap"),
         ({"id2label": {"zero": "a"}}, "has an invalid key"),
+        ({"id2label": {"0": "a", "1": ["b"]}}, "has the label ['b']. Expected names"),
+        ({"id2label": {"0": "a", "1": {"b": 1}}}, "has the label {'b': 1}"),
+        ({"id2label": {"0": "a", "1": None}}, "has the label None"),
+        ({"id2label": {"0": "a", "1": float("nan")}}, "has the label nan"),
         ({"id2label": None, "num_labels": 10**12}, "num_labels is 1000000000000"),
         ({"id2label": None, "num_labels": "three"}, "num_labels is 'three'"),
         (

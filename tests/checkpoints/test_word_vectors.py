@@ -117,8 +117,8 @@ def test_words_that_no_vocabulary_can_have_are_left_out_and_counted(tmp_path):
 A_MILLION = 1_000_000
 CUT = binary_of(["a", "b"], np.ones((2, 3)))[:-5]
 BAD = [
-    (b"a 1 2\nb 3\n", "line 2 has 1 numbers. Expected a word and 2 numbers. Received: 'b 3'"),
-    (b"a 1 2\nb 3 x\n", "line 2 has 1 numbers. Expected a word and 2"),
+    (b"a 1 2\nb 3\n", "line 2 has 1 number. Expected a word and 2 numbers. Received: 'b 3'"),
+    (b"a 1 2\nb 3 x\n", "line 2 has 1 number. Expected a word and 2"),
     (b"a 1 2\nb 0.12345 3.2 4\n", "line 2 has more than 2 numbers"),
     (b"a 1 2\n 3 4\n", "line 2 has no word before its numbers"),
     (b"a 1 2\nb 3 nan\n", "line 2 has a number that is not finite"),
@@ -136,7 +136,7 @@ BAD = [
         "in vector 2 is not",
     ),
     (binary_of(["a"], np.full((1, 3), np.inf)), "vector 1 has a number that is not finite"),
-    (binary_of(["a"], np.ones((1, 3))) + b"more", "more than the 1 words of its first line"),
+    (binary_of(["a"], np.ones((1, 3))) + b"more", "more than 1 word, the number in its first line"),
     (gzip.compress(b"a 1 2\n" * 9000, mtime=0)[:-9], "the compressed file is cut short or damaged"),
 ]
 
@@ -158,7 +158,7 @@ def test_another_width_in_line_a_million_is_found_in_bounded_memory(tmp_path):
             file.writelines(f"w{number} 0.5 -1.25\n" for number in numbers)
         file.write("broken 0.5\n")
     tracemalloc.start()
-    with raises_input_error("line 1000000 has 1 numbers. Expected a word and 2"):
+    with raises_input_error("line 1000000 has 1 number. Expected a word and 2"):
         for _ in WordVectorFile(path).batches():
             pass
     peak = tracemalloc.get_traced_memory()[1]

@@ -269,6 +269,8 @@ def test_the_next_step_of_init_reads_the_file(tmp_path, capsys):
     assert cli.main(["init", "--output", str(path.with_suffix(".txt"))]) == 2
     assert "Expected a name that ends in .toml" in capsys.readouterr().err
     assert cli.main(["init", "--output", str(path)]) == 0
+    written = path.read_text(encoding="utf-8").splitlines()
+    assert not [line for line in written if " = " in line and ("\\u" in line or "…" in line)]
     next_step = capsys.readouterr().out.splitlines()[-1].removeprefix("Next: keras-bert ")
     assert cli.main(shlex.split(next_step)) == 2
     assert "There is no model folder FOLDER" in capsys.readouterr().err
@@ -343,7 +345,7 @@ def test_the_help_of_a_command_opens_no_broken_model(command, tmp_path, capsys, 
     def no_memory(model):
         raise MemoryError
 
-    monkeypatch.setattr("keras_bert.checkpoints.loading.local_folder", no_memory)
+    monkeypatch.setattr("keras_bert.checkpoints.locations.local_folder", no_memory)
     with pytest.raises(SystemExit) as stopped:
         cli.main([command, "--model", str(tmp_path), "--help"])
     assert stopped.value.code == 0

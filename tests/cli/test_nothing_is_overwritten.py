@@ -179,6 +179,7 @@ OVERWRITES = [
     ("search i a --output mine.csv --force", indexed, "did not write"),
     ("search i a --output mine.parquet --force", indexed, "did not write"),
     ("surprisal --model m/mlm --text a --picture mine.png", None, "did not write"),
+    ("compare --models m/task m/task --data in.csv --picture mine.png", None, "did not write"),
     ("init --output mine.toml --force", None, "did not write"),
     ("convert --input m/static --output mine.txt --to glove --force", None, "did not write"),
     ("convert --input mine.txt --output mine.txt --to glove --force", None, "also the input"),

@@ -12,7 +12,8 @@ import keras
 import pytest
 from packaging.requirements import Requirement
 
-from keras_bert.cli import doctor, overview
+from keras_bert import diagnosis
+from keras_bert.cli import overview
 from keras_bert.cli.main import COMMANDS, SHELLS, completion_script, main, parse
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -98,12 +99,12 @@ def test_the_doctor_lists_every_extra_and_how_to_install_it(monkeypatch, capsys)
     setup = configparser.ConfigParser()
     setup.read(REPOSITORY / "setup.cfg")
     extras = set(setup["options.extras_require"]) - {"test", "peers", "benchmarks"}
-    assert set(doctor.EXTRAS) == extras
+    assert set(diagnosis.EXTRAS) == extras
     needed = [("tensorflow>=2.21,<2.22", None), ("matplotlib>=3.10", "pictures")]
     needed = [(Requirement(text), extra) for text, extra in needed]
-    monkeypatch.setattr(doctor, "_requirements", lambda: needed)
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "matplotlib" else "1.0")
-    monkeypatch.setattr(doctor, "_devices", lambda problems: [("tensorflow", "a device")])
+    monkeypatch.setattr(diagnosis, "_requirements", lambda: needed)
+    monkeypatch.setattr(diagnosis, "_version", lambda name: None if name == "matplotlib" else "1.0")
+    monkeypatch.setattr(diagnosis, "_devices", lambda problems: [("tensorflow", "a device")])
     with pytest.raises(SystemExit) as stopped:  # TensorFlow 1.0 is not supported
         main(["doctor"])
     printed = capsys.readouterr().out
@@ -119,7 +120,7 @@ def test_the_doctor_says_that_triton_comes_before_tensorflow(monkeypatch):
         monkeypatch.setattr(
             importlib.util, "find_spec", lambda n, s=spec: s if n == "triton" else find_spec(n)
         )
-        lines = [line for line in doctor.diagnose()["notes"] if "import triton" in line]
+        lines = [line for line in diagnosis.diagnose()["notes"] if "import triton" in line]
         assert len(lines) == notes
 
 
@@ -127,11 +128,11 @@ def test_the_doctor_reports_the_backend_of_keras_and_what_cannot_be_loaded(monke
     def broken():
         raise ValueError("no such library")
 
-    monkeypatch.setattr(doctor, "_of_tensorflow", lambda: "a device")
-    monkeypatch.setattr(doctor, "_of_jax", broken)
+    monkeypatch.setattr(diagnosis, "_of_tensorflow", lambda: "a device")
+    monkeypatch.setattr(diagnosis, "_of_jax", broken)
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
     problems = []
-    printed = dict(doctor._devices(problems))
+    printed = dict(diagnosis._devices(problems))
     assert printed["Keras backend"] == f"{keras.config.backend()} (from keras.json)"
     assert printed["tensorflow"] == "a device" and printed["jax"] == "cannot be loaded"
     assert problems == ["jax cannot be loaded: ValueError: no such library"]

@@ -1,6 +1,7 @@
 """Models by name from a hub on the loopback, and every way in which that goes wrong."""
 
 import errno
+import json
 import os
 import pickle
 import shutil
@@ -8,10 +9,12 @@ import sys
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder
+from keras_bert.cli.task_types import stored_task_type
 from tests.peers import torch
 from tests.seeds import make_rng
 
@@ -244,6 +247,47 @@ def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):
     }
     assert task_type_of("hf://somebody/tagger") == "tagger"
     assert task_type_of("hf://somebody/none") == "classifier"  # told when the command runs
+
+
+@pytest.fixture
+def embedder(folder):
+    encoder, tokenizer = kb.load(folder)
+    return kb.TextEmbedder(encoder, tokenizer, normalize=True, max_length=9)
+
+
+def test_a_text_embedder_by_name(embedder, hub, tmp_path):
+    """Of another program, whose config.json names no task."""
+    embedder.save(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    del config["keras_bert"]
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    hub.add("somebody/small", tmp_path / "model")
+    assert stored_task_type(NAME) == "text-embedding"
+    np.testing.assert_array_equal(kb.load_task(NAME).encode("hub"), embedder.encode("hub"))
+
+
+@pytest.mark.parametrize("form", ["0_Transformer", "0_StaticEmbedding"])
+def test_a_text_embedder_with_its_weights_in_a_folder_of_its_own(embedder, hub, tmp_path, form):
+    root, tokenizer = tmp_path / "root", embedder.tokenizer
+    embedder.save(root)
+    modules = json.loads((root / "modules.json").read_text())
+    (root / form).mkdir()
+    for path in [path for path in root.iterdir() if path.is_file()]:
+        path.rename(root / form / path.name)
+    modules[0]["path"] = form
+    if form == "0_StaticEmbedding":
+        modules = [{**modules[0], "type": "sentence_transformers.models.StaticEmbedding"}]
+        (root / form / "config.json").unlink()
+        vectors = make_rng(3).normal(size=(len(tokenizer), 4)).astype(np.float32)
+        save_file({"embedding.weight": vectors}, root / form / "model.safetensors")
+    (root / "modules.json").write_text(json.dumps(modules))
+    hub.add("somebody/small", root)
+    task = kb.load_task(NAME)
+    assert stored_task_type(NAME) == "text-embedding"
+    expected = embedder.encode("hub")
+    if form == "0_StaticEmbedding":
+        expected = vectors[tokenizer.vocabulary.id("hub")]
+    np.testing.assert_array_equal(task.encode("hub"), expected)
 
 
 @pytest.mark.slow

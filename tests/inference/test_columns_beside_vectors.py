@@ -76,3 +76,17 @@ def test_plain_lines_have_no_columns_and_rows_are_in_python(written, encoder, to
     assert [embedding.row["Ticket ID"] for embedding in embeddings] == [7, 8]
     (one,) = kb.embed(model=(encoder, tokenizer), text="a", tokens="none")
     assert one.row is None
+
+
+def test_texts_are_in_the_column_that_the_model_was_trained_on(encoder, tokenizer, tmp_path):
+    task = kb.Classifier(encoder, tokenizer, labels=["a", "b"])
+    task.columns = {"text": ["msg"], "label": ["queue"]}
+    task.save(tmp_path / "model")
+    path, output = tmp_path / "a.csv", tmp_path / "vectors.parquet"
+    path.write_text("id,msg,queue\n7,the bank,a\n")
+    assert [e.text for e in kb.embed(model=tmp_path / "model", data=path)] == ["the bank"]
+    kb.embed_to_file(model=tmp_path / "model", data=path, output=output)
+    assert parquet.read_table(output)["text"].to_pylist() == ["the bank"]
+    path.write_text("id,text,queue\n7,a river,a\n")  # another table, with a usual name
+    assert [e.text for e in kb.embed(model=tmp_path / "model", data=path)] == ["a river"]
+    assert [e.text for e in kb.embed(model=tmp_path / "model", text="one")] == ["one"]

@@ -181,6 +181,42 @@ def test_a_killed_run_leaves_the_old_file_or_the_new_one(embedded, tmp_path):
     assert kills > 8
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["v.parquet", "v.npy"])
+def test_a_killed_run_of_text_vectors_leaves_a_whole_file_or_none(monkeypatch, tmp_path, name):
+    vectors = make_rng(3).normal(size=(len(TEXTS), 4)).astype("float32")
+
+    class Embedded:
+        width, max_length, tokens, unknown = 4, 8, 0, 0
+        text_embedder = type("Task", (), {"size_of": staticmethod(lambda size: 4)})
+
+        def text_vectors(self, texts):
+            for number, text in enumerate(texts):
+                yield [text], vectors[number : number + 1]
+
+    monkeypatch.setattr(module, "open_embedder", lambda model, **settings: Embedded())
+    path = tmp_path / name
+
+    def action():
+        embed_to_file(model=None, data=TEXTS, tokens="none", output=path)
+
+    action()
+    new = path.read_bytes()
+
+    def check(killed):
+        if path.exists():
+            assert path.read_bytes() == new
+        if killed:  # the next run removes what is left
+            path.unlink(missing_ok=True)
+            action()
+        assert path.read_bytes() == new and os.listdir(tmp_path) == [name]
+
+    def prepare():
+        path.unlink()
+
+    assert kill_at_every_call(tmp_path, prepare=prepare, action=action, check=check) > 5
+
+
 @pytest.mark.parametrize("room", [0, 50, 600])
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(embedded, tmp_path, room):
     """A limit on the size of files stands in for it."""
@@ -285,6 +321,33 @@ def test_an_array_is_for_a_text_embedder_and_a_folder_that_is_not_supported_has_
     with pytest.warns(InputWarning, match="The texts have no vectors as the folder describes them"):
         (one,) = kb.embed(model=tmp_path / "model", text="a bank")
     assert one.embedding is None and one.tokens == ["a", "bank"]
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_command_draws_a_picture_coloured_by_a_column(text_embedder, tmp_path, capsys):
+    text_embedder.save(tmp_path / "model")
+    data = tmp_path / "data.csv"
+    data.write_text("text,kind\nbank,a\nriver bank,b\nriver,\n", encoding="utf-8")
+    output, picture = tmp_path / "vectors.parquet", tmp_path / "map.png"
+    command = ["embed", "--model", str(tmp_path / "model"), "--data", str(data)]
+    command += ["--output", str(output), "--tokens", "none", "--picture", str(picture)]
+    assert main([*command, "--colour-by", "kind"]) == 0
+    assert f"Wrote {picture}" in capsys.readouterr().out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    vectors, kinds = module.read_vectors(output, column="kind")
+    assert kinds == ["a", "b", None]
+    np.testing.assert_array_equal(vectors, text_embedder.encode(["bank", "river bank", "river"]))
+    assert main([*command, "--colour-by", "color"]) == 2
+    assert "--colour-by may be: kind." in capsys.readouterr().err
+    array = tmp_path / "vectors.npy"
+    command[command.index(str(output))] = str(array)
+    assert main(command) == 0
+    np.testing.assert_array_equal(module.read_vectors(array)[0], vectors)
+    assert main([*command, "--colour-by", "kind"]) == 2
+    assert "ends in .parquet" in capsys.readouterr().err
+    picture.unlink()
+    command[command.index(str(picture))] = str(tmp_path / "map.jpg")
+    assert main(command) == 2 and "must end in .png" in capsys.readouterr().err
 
 
 def test_a_model_in_memory_is_traced_once(encoder, tokenizer):

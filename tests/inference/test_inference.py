@@ -6,10 +6,11 @@ import pytest
 from keras_bert import Tagger
 from keras_bert.base.errors import InputError
 from keras_bert.inference import predict_settings
-from keras_bert.inference.predict import Inference, predict
+from keras_bert.inference.predict import predict
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.readers import TextFileSettings
 from keras_bert.tasks import TaskSettings
+from keras_bert.tasks.outputs import Inference
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -68,7 +69,7 @@ def test_sentences_have_their_document_around_them_wherever_a_chunk_ends(
 ):
     """The predictions are those for all sentences at once."""
     tagger, path, expected = tagger_and_predictions
-    monkeypatch.setattr("keras_bert.inference.predict._EXAMPLES_TOGETHER", count)
+    monkeypatch.setattr("keras_bert.tasks.outputs._EXAMPLES_TOGETHER", count)
     predictions = list(predict(model=tagger, data=path, batch_size=1))
     assert [one["words"] for one in predictions] == [one["words"] for one in expected]
     for one, other in zip(predictions, expected, strict=True):

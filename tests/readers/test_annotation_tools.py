@@ -128,6 +128,52 @@ def test_label_studio_s_json(tmp_path):
                 list(TextSource(data))
 
 
+def argilla(text, /, *answers, status="completed", **question):
+    """A record as Argilla's `to_json` writes it; `answers` are of users, to one question."""
+    [(name, values)] = (question or {"sentiment": answers}).items()
+    responses = [{"value": value, "user_id": f"u{n}"} for n, value in enumerate(values)]
+    return {
+        "id": text[:3],
+        "fields": {"text": text},
+        "metadata": {"source": "web"},
+        "suggestions": {name: {"value": "bad", "score": 0.5, "agent": "model"}},
+        "responses": {name: responses} if responses else {},
+        "vectors": {},
+        "status": status,
+        "_server_id": "5",
+    }
+
+
+def test_argilla_s_json(tmp_path):
+    rows = [
+        argilla("The boat left", "good"),
+        argilla("Nobody saw this", status="pending"),
+        argilla("One of two did", "good", status="pending"),
+        argilla("The boat sank", "bad", "good"),  # by two people
+    ]
+    for data in of_label_studio(rows, tmp_path):
+        source = TextSource(data, label_column="sentiment")
+        assert [(e.text, e.label) for e in source] == [
+            ("The boat left", "good"),
+            ("The boat sank", "bad"),
+            ("The boat sank", "good"),
+        ]
+        assert [note.partition(": ")[2] for note in source.notes()][:1] == [
+            '2 rows without an accepted "annotation_status", left out ("pending").'
+        ]
+        assert len([*TextSource(data, need_labels=False)]) == 5
+    several = [argilla("The boat left", ["good", "old"]), argilla("It sank", ["bad"])]
+    for data in of_label_studio(several, tmp_path):
+        source = TextSource(data, form=several_labels, label_column="sentiment")
+        assert [e.label for e in source] == [("good", "old"), ("bad",)]
+    span = {"start": 4, "end": 8, "label": "THING"}
+    for data in of_label_studio([argilla("The boat left", marks=([span],))], tmp_path):
+        assert [e.spans for e in SpanSource(data)] == [((4, 8, "THING"),)]
+    for data in of_label_studio([argilla("The boat left", text=("good",))], tmp_path):
+        source = TextSource(data, label_column="text.response")  # a question called as the field
+        assert [(e.text, e.label) for e in source] == [("The boat left", "good")]
+
+
 def test_lines_of_fasttext(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("__label__spam Win a prize\n\n__label__ham  See you\n")

@@ -10,6 +10,7 @@ from hypothesis import strategies
 from keras_bert.readers.labels import several_labels
 from keras_bert.readers.text_notes import text_warnings
 from keras_bert.readers.texts import TextSource
+from tests.messages import raises_input_error
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
 
@@ -139,3 +140,24 @@ def test_notes_are_the_same_but_for_the_lines(folder):
         notes = [note.partition(" (")[0] for note in notes]
         expected = expected or notes
         assert notes == expected and len(notes) == 3
+
+
+def test_spaces_around_the_names_of_columns_are_no_part_of_them(tmp_path):
+    names, rows = ["id", "msg ", " queue"], [[1, "one text", "a"], [2, "another", "b"]]
+    path = tmp_path / "a.csv"
+    frame = pandas.DataFrame(rows, columns=names)
+    frame.to_csv(path, index=False)
+    expected = [("one text", "a"), ("another", "b")]
+    both = path, frame
+    for train in both:
+        for text, label in (("msg", "queue"), ("msg ", " queue")):
+            trained = TextSource(train, text_column=text, label_column=label)
+            assert [(e.text, e.label) for e in trained] == expected
+            for data in both:
+                again = TextSource(data, schema=trained.schema)
+                assert [(e.text, e.label) for e in again] == expected
+    frame["msg"] = "a third"  # now it is another column
+    assert TextSource(frame, text_column="msg", label_column="queue").columns.texts == (("msg",),)
+    both_spaced = frame.rename(columns={"msg": " msg"})
+    with raises_input_error('has no column "msg"'):
+        TextSource(both_spaced, text_column="msg", label_column="queue")

@@ -85,6 +85,16 @@ def _encode(text):
     return {"sentence": counts, "embeddings": counts[:, None]}
 
 
+def _embed(text):
+    """The same as a text embedder has it."""
+    return {"embedding": _encode(text)["sentence"]}
+
+
+def _embed_document(text):
+    """That of a text behind the prompt "zz"."""
+    return _embed(tf.strings.join(["zz", text]))
+
+
 def _surprisal(text):
     """The words between single spaces, and as many nats as each has letters."""
     words = tf.strings.split(text, " ")
@@ -113,6 +123,7 @@ _MODELS = {
         [tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context")],
     ),
     "encoder": (_encode, [_TEXT]),
+    "vectors": (_embed, [_TEXT]),
 }
 # Signatures in addition to the default one.
 _FURTHER = {
@@ -123,4 +134,5 @@ _FURTHER = {
             [tf.TensorSpec([None], tf.string, name=name) for name in ("text_a", "text_b")],
         ),
     },
+    "vectors": {"query": (_embed, [_TEXT]), "document": (_embed_document, [_TEXT])},
 }

@@ -168,6 +168,13 @@ def test_an_unexpected_response_is_one_sentence(answering, body, status, capsys)
     assert output.out == ""
 
 
+def test_a_table_is_told_that_objects_are_sent(answering, tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("text\na\n")
+    arguments = ["--model", "echo", "--data", str(tmp_path / "a.csv")]
+    assert cli.main(["ask", answering(b"{}"), *arguments]) == 2
+    assert 'one object per line, such as {"text": "a text"}' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "metadata",
     [

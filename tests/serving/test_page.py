@@ -187,6 +187,54 @@ def test_the_nearest_sentences_of_a_file(page, tmp_path):
     assert items[0].endswith("1.000") and items[3].startswith("abcd ")
 
 
+def test_the_similarity_of_two_texts(page):
+    answer = ask(page, "similarity", first="aab", second="ab")
+    assert answer.locator("tr").inner_text().split() == ["Cosine", "0.9487"]  # 3 / (√5 √2)
+    assert answer.locator("p").inner_text() == "Dot product 3.0000, Euclidean distance 1.0000"
+    page.select_option("#similarity-model", label="vectors, query and document")
+    page.click("#panel-similarity button.ask")
+    answer.locator("td", has_text="0.5477").wait_for()  # of aab and zzab: 3 / (√5 √6)
+
+
+def test_a_map_of_many_texts(page, tmp_path):
+    rows = [("one", "aaaa"), ("two", "bbbb"), ("one", "aaaaaa"), ("two", "bb"), ("", "<b>")]
+    file = tmp_path / "texts.tsv"
+    file.write_text("".join(f"{label}\t{text}\n" for label, text in rows))
+    page.click("#tab-map")
+    page.select_option("#map-model", label="vectors")
+    page.set_input_files("#map-file", file)
+    answer = ask(page, "map")
+    page.wait_for_selector("svg.map")
+    assert answer.locator("li").all_inner_texts() == ["one (2)", "two (2)", "no label (1)"]
+    points = answer.locator("circle")
+    assert points.count() == 5 and answer.locator("b").count() == 0
+    fills = {}
+    for point in points.all():
+        label = point.get_attribute("aria-label").partition(": ")[0]
+        fills.setdefault(label, set()).add(point.get_attribute("fill"))
+    assert len(fills["one"]) == len(fills["two"]) == 1 and fills["one"] != fills["two"]
+    first = points.first
+    first.focus()
+    read = answer.get_by_role("status")
+    assert read.inner_text() == first.get_attribute("aria-label")
+    page.keyboard.press("ArrowRight")
+    assert read.inner_text() == points.nth(1).get_attribute("aria-label")
+    points.last.hover()
+    assert read.inner_text() == points.last.get_attribute("aria-label")
+    file.write_text("one\taaaa\nbbbb\n")
+    page.set_input_files("#map-file", file)
+    page.click("#panel-map button.ask")
+    wrong = page.locator("#panel-map [role=alert]", has_text="Line 2 has no tab after a label.")
+    wrong.wait_for()
+
+
+@pytest.mark.parametrize("texts", [["aa"], ["aa", "aa"], "aa", [1, 2]])
+def test_a_map_that_cannot_be_drawn_is_rejected(server, texts):
+    asked = {"model": "vectors", "texts": texts}
+    answer = requests.post(f"{server.rest}/try/map", json=asked, timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"].endswith(".")
+
+
 def test_the_keyboard_is_enough(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "tab-fill-mask"

@@ -9,6 +9,7 @@ import pytest
 import keras_bert as kb
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.tasks.compiling import batches_per_epoch
+from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -65,6 +66,30 @@ def test_every_fit_has_a_schedule_of_its_own_and_learns():
     assert task.optimizer._learning_rate.peak == 0.5
 
 
+def test_a_fit_that_is_planned_as_the_one_before_compiles_nothing_and_learns_the_same():
+    again, anew = new(), new()
+    anew.set_weights(again.get_weights())
+    programs = []
+    for number in range(3):
+        anew.compile_defaults()
+        for task in (again, anew):
+            keras.utils.set_random_seed(shifted(number))  # of the order of the examples
+            fit(task, batch_size=5, epochs=2)
+        programs.append((again.train_function, again.optimizer))
+        for weight, expected in zip(again.weights, anew.weights, strict=True):
+            np.testing.assert_array_equal(weight.numpy(), expected.numpy(), err_msg=str(number))
+    assert programs[0] == programs[1] == programs[2]
+    for change in (
+        lambda: None,  # but the number of epochs
+        lambda: setattr(again.encoder, "recomputes", True),
+        lambda: setattr(again.encoder, "trainable", False),
+    ):
+        change()
+        fit(again, batch_size=5, epochs=1)
+        programs.append((again.train_function, again.optimizer))
+    assert len({id(optimizer) for _, optimizer in programs[2:]}) == 4
+
+
 def test_what_is_trained_may_change_between_two_fits():
     task = new()
     task.encoder.trainable = False
@@ -97,7 +122,7 @@ def test_the_optimizer_of_the_user_stays():
     task.compile_defaults(steps=2)
     fit(task, batch_size=9)
     fit(task, batch_size=9)  # one schedule over two fits
-    with pytest.raises(InputError, match="All 2 steps of the learning rate's schedule are done"):
+    with pytest.raises(InputError, match="The learning rate's schedule of 2 steps is over"):
         fit(task)
 
 

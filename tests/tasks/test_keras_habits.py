@@ -407,3 +407,15 @@ def test_predict_and_evaluate_by_position(untrained):
     [prediction] = kb.predict(untrained, ["a text"])
     assert prediction["label"] in LABELS
     assert kb.evaluate(untrained, TABLE)["examples"] == 9
+
+
+def test_columns_without_usual_names_are_named_for_dataset(untrained):
+    table = pd.DataFrame({"id": range(len(TEXTS)), "Msg": TEXTS, "Queue": LABELS})
+    for method in (untrained.fit, untrained.evaluate, untrained.predict):
+        with pytest.raises(InputError, match='text_column="Msg".* are arguments of `dataset`'):
+            method(table)
+    batches = untrained.dataset(table, text_column="Msg", label_column="Queue")
+    assert untrained.evaluate(batches, verbose=0, return_dict=True).keys() == {"loss", "accuracy"}
+    with pytest.raises(InputError) as error:
+        untrained.dataset(table)
+    assert "are arguments of" not in str(error.value)

@@ -14,11 +14,11 @@ from keras_bert.exports.saved_model import export
 from keras_bert.heads import LAYERS, MIXES, layer_numbers
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
+from keras_bert.optimizers.optimizer import depths
 from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizer import depths
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS

@@ -108,10 +108,27 @@ def test_another_tokenizer_is_replaced_only_if_asked(tmp_path):
         with raises_input_error(f"has another tokenizer already (...{name}...overwrite=True"):
             write_folder(tmp_path, vocabulary, lowercase=True)
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    with raises_input_error("has another tokenizer already"):
+        NEW["bpe"].save(tmp_path)  # without its tokenizer.json
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     write_folder(tmp_path, NEW["wordpiece"], overwrite=True, lowercase=True)
     assert open_folder(tmp_path) == (NEW["wordpiece"], True, BERT_TEMPLATE)
     of_both = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
     assert names(tmp_path) == of_both
+
+
+@pytest.mark.parametrize("algorithm", NEW)
+def test_a_vocabulary_replaces_another_file_only_if_asked(algorithm, tmp_path):
+    vocabulary, path = NEW[algorithm], tmp_path / "vocabulary"
+    for _ in range(2):  # the same file is no other one
+        vocabulary.save(path)
+    file = path / vocabulary.FILES[-1] if vocabulary.IS_FOLDER else path
+    file.write_text("mine")
+    with raises_input_error("already...Give another ...overwrite=True"):
+        vocabulary.save(path)
+    assert file.read_text() == "mine"
+    vocabulary.save(path, overwrite=True)
+    assert load_vocabulary(path) == vocabulary
 
 
 def test_a_folder_that_does_not_say_its_case_can_be_told(tmp_path):

@@ -28,14 +28,15 @@ from safetensors.numpy import load_file
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inputs.batches import parts
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.records import DataFolder
-from keras_bert.tasks.losses import GlobalMean
+from keras_bert.tasks.losses import GlobalMean, LossOfWholeBatch
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
+from keras_bert.tasks.text_embedding.losses import OF_ROWS, GroupLoss
 from keras_bert.training import loop
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.workers import Workers
 from tests.four_devices import see_devices
@@ -216,6 +217,36 @@ def tuned_alone(data):
 
 
 def finetune_alone(arguments):
+    finetune(**arguments)
+
+
+@pytest.mark.parametrize("loss", ["in-batch-negatives", "triplet"])
+def test_text_vectors_on_four_devices_follow_those_on_one(data, loss):
+    rows = make_rng(7).choice(["good", "bad", "film", "plot", *"abcdefgh"], (45, 3, 6))
+    lengths = np.arange(3 * 45).reshape(45, 3) % 5 + 2  # of which devices have other longest ones
+    lines = [
+        "\t".join(" ".join(text[:n]) for text, n in zip(row, of_row, strict=True))
+        for row, of_row in zip(rows, lengths, strict=True)
+    ]
+    head = "anchor\tpositive\tnegative\n"
+    (data / "pairs.tsv").write_text(head + "".join(f"{line}\n" for line in lines))
+    given = {"task": "text-embedding", "train": data / "pairs.tsv", "dev": data / "pairs.tsv"}
+    given |= {"dense": "8:tanh", "loss": loss, "learning_rate": 1e-2}
+    runs = []
+    for devices, strategy in ((1, "none"), (4, "mirrored")):
+        output = data / f"{loss}_{devices}"
+        settings = finetuning(data, output, strategy=strategy, **given)
+        del settings["class_weights"]
+        child = Child(data / "log", finetune_on, devices, settings)
+        assert child.wait() == 0, child.said[-3000:]
+        runs.append(metrics_of(output))
+    losses = [record["train"]["loss"] for record in runs[0]["history"] if "train" in record]
+    assert losses[0] - losses[-1] > 0.01
+    assert_same_histories(runs[1], runs[0], to=1e-5)
+
+
+def finetune_on(devices, arguments):
+    see_devices(devices)
     finetune(**arguments)
 
 
@@ -466,11 +497,53 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
     np.testing.assert_allclose(np.concatenate(slopes), slope, atol=1e-7)
 
 
+GROUP_LOSSES = {
+    "in-batch-negatives": {"symmetric": True},
+    "simcse": {},
+    "triplet": {},
+    "cosent": {},
+    "cosine-error": {},
+    "contrastive": {"sizes": [4, 2], "weights": [1.0, 0.5]},
+}
+
+
+@pytest.mark.parametrize("name", GROUP_LOSSES)
+def test_a_loss_of_a_whole_batch_is_that_of_one_device(name):
+    rng = make_rng(0)
+    texts = 2 if name in ("cosent", "cosine-error", "contrastive") else 3
+    vectors = tf.constant(rng.normal(size=(7, texts, 4)), tf.float32)
+    labels = tf.ones([7, 3]) if texts == 3 else tf.constant(rng.integers(0, 2, (7, 1)), tf.float32)
+    batch = [labels, vectors]
+    if name in OF_ROWS:
+        batch.append(tf.range(7, dtype=tf.float32))
+    loss = GroupLoss(name, **GROUP_LOSSES[name])
+
+    def gradient(loss, *batch):
+        with tf.GradientTape() as tape:
+            tape.watch(batch[1])
+            value = loss(*batch)
+        return value, tape.gradient(value, batch[1])
+
+    expected, slope = gradient(loss, *batch)
+    for edges in (((0, 2), (2, 3), (3, 5), (5, 7)), ((0, 3), (3, 3), (3, 4), (4, 7))):
+        with mirrored() as strategy:
+            whole = LossOfWholeBatch(loss)
+            replicas = strategy.experimental_distribute_values_from_function(
+                lambda c, edges=edges: [x[slice(*edges[c.replica_id_in_sync_group])] for x in batch]
+            )
+            results = strategy.run(
+                lambda of_replica, whole=whole: gradient(whole, *of_replica), [replicas]
+            )
+            losses, slopes = (strategy.experimental_local_results(result) for result in results)
+        assert [4 * float(x) for x in losses] == pytest.approx([float(expected)] * 4, rel=1e-5)
+        np.testing.assert_allclose(np.concatenate(slopes), slope, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {},
-        {"optimizer": "lamb", "gradient_accumulation_steps": 2},
+        {"optimizer": "lamb", "gradient_accumulation": 2},
         {"fractions": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
         {"optimizer": "adagrad"},
     ],

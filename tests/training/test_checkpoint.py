@@ -10,8 +10,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.training.checkpoint import Checkpoint, named_variables
-from keras_bert.training.optimizer import make_optimizer
 from tests.messages import raises_input_error
 from tests.seeds import make_rng, shifted
 
@@ -50,7 +50,7 @@ def arrays_of(model):
 
 
 # Three batches are a step and a half: the gradients so far are brought back, too.
-_LAMB = {"optimizer": "lamb", "gradient_accumulation_steps": 2, "schedule": "one-cycle"}
+_LAMB = {"optimizer": "lamb", "gradient_accumulation": 2, "schedule": "one-cycle"}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path, options
 
     other = small_model(seed=2, **options)  # a second model of the process: automatic names differ
     assert Checkpoint(tmp_path, other).restore() == (3, {"seconds": 1.5})
-    assert int(other.optimizer.iterations) == 3 // options.get("gradient_accumulation_steps", 1)
+    assert int(other.optimizer.iterations) == 3 // options.get("gradient_accumulation", 1)
     train(other, 4)
     expected, arrays = arrays_of(model), arrays_of(other)
     assert expected.keys() == arrays.keys()

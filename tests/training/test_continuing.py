@@ -89,11 +89,7 @@ def saved(folder):
 @pytest.fixture
 def continued(folder, tmp_path, monkeypatch):
     """A function that fine-tunes without a step, and returns (its folder, what it reported)."""
-    monkeypatch.setattr(
-        module,
-        "train",
-        lambda model, run, source, plan, **options: [{"step": plan.steps, "seconds": 0.0}],
-    )
+    monkeypatch.setattr(module, "train", lambda run: [{"step": run.plan.steps, "seconds": 0.0}])
 
     def run(kind, model, *, file=None, **settings):
         said = []

@@ -8,6 +8,7 @@ from keras_bert.training.parts.early_stopping import (
     PREDICTED_LABELS,
     EarlyStopping,
     evaluations_without_gain,
+    patience_of,
 )
 from keras_bert.training.selection import best_record
 from tests.seeds import make_rng
@@ -82,7 +83,7 @@ def settings(**changes):
     ],
 )
 def test_the_default_depends_on_the_epochs_and_on_what_is_kept(changes, patience):
-    stopping = EarlyStopping.of(settings(**changes), "f1")
+    stopping = EarlyStopping("f1", patience_of(settings(**changes)))
     assert stopping.patience == patience
     endless = records(*[(0.5, 1.0)] * 1000)
     assert stopping.is_over(endless) == (patience > 0)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_bert.inference.predict import Inference
 from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.tasks.outputs import Inference
 from keras_bert.training.finetuning_examples import Evaluation
 from tests.small_model import make_encoder, make_tokenizer
 

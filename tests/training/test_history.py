@@ -7,8 +7,8 @@ import pytest
 
 from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.training import logs as module
+from keras_bert.training.callbacks import HeldOutMetrics
 from keras_bert.training.logs import History, by_tag
-from keras_bert.training.loop import HeldOutMetrics
 from keras_bert.training.plan import BatchSource, Plan, plan_steps
 
 

@@ -7,14 +7,14 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.inference.evaluate import evaluate
+from keras_bert.optimizers.optimizer import depths, layers_to_train, train_last_layers
+from keras_bert.optimizers.update_rules import AdamW, LayerwiseAdamW
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training import run_folder
 from keras_bert.training.checkpoint import Checkpoint, latest_checkpoint
 from keras_bert.training.finetune import finetune
 from keras_bert.training.finetuning_settings import finetune_settings
-from keras_bert.training.optimizer import depths, layers_to_train, train_last_layers
 from keras_bert.training.parts.early_stopping import EarlyStopping
-from keras_bert.training.update_rules import AdamW, LayerwiseAdamW
 from tests.messages import raises_input_error
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from keras_bert.training.logs import Progress, describe
-from keras_bert.training.plan import plan_steps
+from keras_bert.training.plan import plan_epochs, plan_steps
 
 NAMES = {"masked_lm_loss": "loss", "masked_lm_accuracy": "accuracy"}
 
@@ -96,3 +96,26 @@ def test_a_run_that_fails_leaves_the_terminal_on_a_new_line(monkeypatch):
 )
 def test_metrics_are_named_in_a_fixed_order(metrics, text):
     assert describe(metrics, NAMES) == text
+
+
+@pytest.mark.parametrize(
+    "epochs, first_step, may_stop, expected",
+    [
+        (23, 0, True, "Up to 23 epochs of about 10 s each."),
+        (23, 600, False, "17 more epochs of about 10 s each."),
+        (1, 0, True, "1 epoch of about 10 s."),
+        (7, 600, True, "1 more epoch of about 10 s."),
+    ],
+)
+def test_what_to_expect_is_said_once(epochs, first_step, may_stop, expected, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    history = Records()
+    history.plan = plan_epochs(epochs, examples=100, batch_size=1, checkpoint_every=100)
+    progress = Progress(history, first_step=first_step, names=NAMES, may_stop=may_stop)
+    progress.on_train_begin()
+    for step in (10, 30, 60):  # 2 seconds for 20 steps
+        history.add(first_step + step, step / 10)
+        progress.on_epoch_begin(0)
+        progress.on_epoch_end(0)
+    progress.on_train_end()
+    assert [line for line in stream.getvalue().splitlines() if "about" in line] == [expected]

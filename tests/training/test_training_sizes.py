@@ -9,9 +9,10 @@ import tensorflow as tf
 import keras_bert.training.finetune as module
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
-from keras_bert.inference.predict import Inference, predict
+from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.losses import mean_outputs
+from keras_bert.tasks.outputs import Inference
 from keras_bert.training.finetune import finetune, sweep
 from keras_bert.training.finetuning_examples import read_data, sample, sample_size
 from keras_bert.training.finetuning_settings import finetune_settings
@@ -107,11 +108,11 @@ def test_the_scores_are_those_of_the_runs(sizes):
 @pytest.fixture(scope="module")
 def opened(given):
     settings = finetune_settings("classifier").of({**given, "output": "none"})
-    return settings, *read_data(settings, given, lambda line: None)
+    return settings, read_data(settings, given, lambda line: None)
 
 
 def test_a_sample_depends_on_the_seed_and_contains_smaller_ones(opened):
-    _, data, _ = opened
+    _, data = opened
 
     def drawn(fraction, seed):
         count = sample_size(fraction, data.train.examples)
@@ -124,9 +125,10 @@ def test_a_sample_depends_on_the_seed_and_contains_smaller_ones(opened):
 
 
 def test_the_baseline_has_the_sizes_of_the_model_and_random_weights(opened, given):
-    settings, data, model = opened
+    settings, data = opened
     asked = settings.of({**vars(settings), "baseline": "random"})
-    baseline, random = module.read_baseline(data, asked, given, lambda line: None)
+    baseline = module.read_baseline(data, asked, given, lambda line: None)
+    model, random = (of.recipe.build(asked, lambda line: None) for of in (data, baseline))
     assert random.config == model.config and random.labels == model.labels
     kernel, other = (task.encoder.blocks[0].weights[0] for task in (model, random))
     assert kernel.shape == other.shape and not np.allclose(kernel, other)

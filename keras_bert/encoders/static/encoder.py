@@ -81,6 +81,7 @@ class StaticEncoder(Encoder):
             base_class=cls.__name__,
             encoder=[line],
             sizes={"V": config.vocab_size, "D": config.hidden_size},
+            is_static_embedding=not config.normalize,
         )
 
 

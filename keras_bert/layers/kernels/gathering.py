@@ -65,7 +65,7 @@ def sparse_rows(variable, ids):
     """Rows of a table that is a variable: (N, D), int (…) -> (…, D), for large tables.
 
     On TensorFlow the gradient is `tf.IndexedSlices`, the rows of the ids alone, for an optimizer
-    that adds up an id's rows (see `keras_bert.training.update_rules`); `look_up` is
+    that adds up an id's rows (see `keras_bert.optimizers.update_rules`); `look_up` is
     for all others.
     """
     if keras.backend.backend() != "tensorflow":

@@ -6,6 +6,7 @@
 
 import { readMetadata, ask, post, get } from "./rest.js";
 import { element, fixed, bars, marked, attentionTable, nearestList, resultList } from "./show.js";
+import { textMap } from "./map.js";
 import { entities } from "./entities.js";
 
 const SEARCHED = "an index"; // in place of a signature
@@ -63,7 +64,7 @@ const TASKS = [
   },
   {
     id: "question",
-    title: "Ask a paragraph",
+    title: "Question",
     needs: "a question answerer",
     fits: (m) => m.takes("question", "context") && m.gives("answer", "start", "end"),
     fields: [
@@ -98,15 +99,41 @@ const TASKS = [
     show: showAttention,
   },
   {
+    id: "similarity",
+    title: "Compare",
+    needs: "a text embedder",
+    // Texts as they are, or the first behind the prompt of queries and the second of documents.
+    signatures: ["serving_default", "query"],
+    fits: (m) => m.takes("text") && m.gives("embedding"),
+    fields: [
+      { name: "first", label: "First text", value: "How do I reset my password?" },
+      { name: "second", label: "Second text", value: "I forgot my password and cannot log in." },
+    ],
+    show: showSimilarity,
+  },
+  {
+    id: "map",
+    title: "Map",
+    needs: "a text embedder or an encoder",
+    fits: givesVectors,
+    fields: [],
+    file: "File with a text on each line (.txt), or a label, a tab and a text (.tsv)",
+    show: showMap,
+  },
+  {
     id: "nearest",
     title: "Nearest",
-    needs: "an encoder",
-    fits: (m) => m.takes("text") && m.gives("sentence"),
+    needs: "a text embedder or an encoder",
+    fits: givesVectors,
     fields: [{ name: "text", label: "Sentence", value: "How do I open a file?" }],
     file: "File with a sentence on each line",
     show: showNearest,
   },
 ];
+
+function givesVectors(model) {
+  return model.takes("text") && (model.gives("sentence") || model.gives("embedding"));
+}
 
 const sentenceVectors = new Map(); // `MODEL\nTEXT` -> vector
 const settings = await get("/try/models");
@@ -130,7 +157,8 @@ function build() {
   const panels = document.getElementById("panels");
   const pairs = TASKS.map((task) => {
     const signatures = task.signatures ?? ["serving_default"];
-    const mayFit = models.filter((model) => signatures.includes(model.signature));
+    // The usual signatures first.
+    const mayFit = signatures.flatMap((name) => models.filter((model) => model.signature === name));
     const fitting = task.fits ? mayFit.filter(task.fits) : [];
     const tab = element("button", { role: "tab", id: `tab-${task.id}`, type: "button" }, task.title);
     tab.setAttribute("aria-controls", `panel-${task.id}`);
@@ -200,7 +228,9 @@ function fillPanel(panel, task, fitting) {
   form.append(button);
   panel.append(form, answer);
 
-  const shown = () => areas.filter(({ name }) => task.id === "attention" || model().takesAlso(name));
+  // Of attention and of two texts to compare, the fields are not the inputs of a model.
+  const isOwn = ["attention", "similarity"].includes(task.id);
+  const shown = () => areas.filter(({ name }) => isOwn || model().takesAlso(name));
   const showFields = () => {
     const now = shown();
     for (const one of areas) one.label.hidden = one.area.hidden = !now.includes(one);
@@ -230,7 +260,9 @@ function fillPanel(panel, task, fitting) {
 function choice(task, fitting) {
   if (fitting.length < 2) return null;
   const select = element("select", { id: `${task.id}-model` });
-  const title = ({ name, signature }) => (signature === "span_boundary" ? `${name}, span` : name);
+  const further = { span_boundary: "span", query: "query and document" };
+  const title = ({ name, signature }) =>
+    signature in further ? `${name}, ${further[signature]}` : name;
   select.append(...fitting.map((model) => element("option", {}, title(model))));
   return { select, label: element("label", { htmlFor: select.id }, "Model") };
 }
@@ -302,6 +334,37 @@ async function showResults(index, given) {
   const { results } = await post(`/v1/indexes/${encodeURIComponent(index.name)}:search`, asked);
   if (!results[0].length) return [element("p", { className: "hint" }, "No texts found.")];
   return [resultList(results[0])];
+}
+
+async function showSimilarity(model, given) {
+  const second = model.signature === "query" ? { ...model, signature: "document" } : model;
+  const [one, other] = await Promise.all([
+    ask(model, { text: given.first }),
+    ask(second, { text: given.second }),
+  ]);
+  const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+  const norms = Math.sqrt(dot(one, one) * dot(other, other));
+  const cosine = norms > 0 ? dot(one, other) / norms : 0;
+  const distance = Math.hypot(...one.map((x, i) => x - other[i]));
+  const others = `Dot product ${fixed(dot(one, other))}, Euclidean distance ${fixed(distance)}`;
+  return [bars([["Cosine", cosine]]), element("p", { className: "hint" }, others)];
+}
+
+async function showMap(model, given, { file, report }) {
+  if (!file.files.length) throw new Error("Choose a file with a text on each line.");
+  const [{ name }] = file.files;
+  const lines = (await file.files[0].text()).split("\n").filter((line) => line.trim() !== "");
+  const hasLabels = name.endsWith(".tsv");
+  const rows = lines.map((line, number) => {
+    const tab = line.indexOf("\t");
+    if (hasLabels && tab < 0) throw new Error(`Line ${number + 1} has no tab after a label.`);
+    const label = hasLabels ? line.slice(0, tab).trim() : "";
+    return { label, text: line.slice(hasLabels ? tab + 1 : 0).trim() };
+  });
+  report(`Reading ${rows.length} texts …`);
+  const texts = rows.map(({ text }) => text);
+  const { points, fractions } = await post("/try/map", { model: model.name, texts });
+  return textMap(rows.map((row, i) => ({ ...row, point: points[i] })), fractions);
 }
 
 async function showNearest(model, given, { file, report }) {

@@ -13,14 +13,14 @@ export function fixed(number) {
   return number === null ? "not finite" : number.toFixed(4);
 }
 
-// rows: [name, number from 0 to most].
+// rows: [name, number up to most]; a number below 0 has no bar.
 export function bars(rows, most = 1) {
   const table = element("table", { className: "bars" });
   for (const [name, value] of rows) {
     const row = table.insertRow();
     row.append(element("th", { scope: "row" }, name));
     const bar = element("div", { className: "bar" });
-    bar.style.width = `${most > 0 ? (100 * value) / most : 0}%`;
+    bar.style.width = `${most > 0 ? Math.max(0, (100 * value) / most) : 0}%`;
     row.insertCell().append(bar);
     const number = row.insertCell();
     number.className = "number";

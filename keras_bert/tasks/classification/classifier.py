@@ -386,5 +386,6 @@ class PairClassifier(Classifier):
     """
 
     TASK_TYPE = "pair-classifier"
+    OFFERS = ("zero-shot",)
     SETTINGS = PairClassifierSettings
     text_names = PAIR

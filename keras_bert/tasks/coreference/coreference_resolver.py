@@ -13,66 +13,12 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.spans import ATTENTION, AntecedentLoss, AntecedentScores, DocumentWords
 from keras_bert.tasks.coreference import CoreferenceSettings
+from keras_bert.tasks.coreference.decode import coreference_predictions
 from keras_bert.tasks.exported_predictions import of_clusters
 from keras_bert.tasks.metrics import worst_first
-from keras_bert.tasks.span_classification.decode import WordPositions
 from keras_bert.tasks.span_classification.span_classifier import UNITS, span_representation_of
 from keras_bert.tasks.summed_metrics import SummedMetrics, ratio
 from keras_bert.tasks.task import Task
-
-
-def clusters_of(candidates):
-    """The clusters, of two or more, of candidates and their best antecedents if better than none.
-
-    Shapes: candidates (K, 2 + A), see `AntecedentScores`.
-
-    Returns a list of clusters, in the order of their first mentions: lists of (first word, after
-    the last word) in the order of the text.
-    """
-    clusters = []  # the cluster of each candidate
-    for number, (first, last, *scores) in enumerate(candidates.tolist()):
-        if first < 0:
-            break
-        best = int(np.argmax(scores))
-        cluster = clusters[number - 1 - best] if scores[best] > 0 else []
-        cluster.append((int(first), int(last) + 1))
-        clusters.append(cluster)
-    different = {id(cluster): cluster for cluster in clusters if len(cluster) > 1}
-    return list(different.values())
-
-
-def expected_clusters(spans):
-    """The clusters of a document's labelled spans, as `clusters_of` returns them."""
-    clusters = {}
-    for start, end, label in sorted(spans, key=lambda span: span[:2]):
-        clusters.setdefault(label, []).append((start, end))
-    return list(clusters.values())
-
-
-def coreference_predictions(outputs, sequences):
-    """N dictionaries: `text`, `words`, `clusters`, and `expected` if that is known.
-
-    A cluster is a list of mentions with `start` and `end` in characters of the text, `words`
-    ([first, after the last]) and `text`.
-
-    Args:
-        outputs: for each document (K, 2 + A), with the padding of its batch.
-        sequences: the `CoreferenceSequences`.
-    """
-    predictions = []
-    for example, (starts, ends), spans, candidates in zip(
-        sequences.examples, sequences.words, sequences.spans, outputs, strict=True
-    ):
-        position = WordPositions(example.text, starts, ends)
-        clusters_by_name = {"clusters": clusters_of(candidates)}
-        if spans is not None:
-            clusters_by_name["expected"] = expected_clusters(spans)
-        described = {
-            name: [[position.of(*span) for span in cluster] for cluster in clusters]
-            for name, clusters in clusters_by_name.items()
-        }
-        predictions.append({"text": example.text, "words": position.words(), **described})
-    return predictions
 
 
 def cluster_sets(clusters):
@@ -231,7 +177,7 @@ class CoreferenceResolver(Task):
     HEADS = ("spans", "scores")
     SETTINGS = CoreferenceSettings
     FEATURES = "keras_bert.tasks.coreference.features:coreference_sequences"
-    SIGNATURES = "keras_bert.tasks.coreference.features:coreference_signatures"
+    SIGNATURES = "keras_bert.tasks.coreference.signatures:coreference_signatures"
     exported_prediction = of_clusters
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}

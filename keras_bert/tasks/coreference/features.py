@@ -1,19 +1,11 @@
-"""Documents as sequences of tokens, words and the grid of their spans, and the signatures."""
-
-import functools
+"""Documents as sequences of tokens, words and the grid of their spans."""
 
 import tensorflow as tf
 
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
-from keras_bert.inputs.words import word_sequences, words_of_texts
+from keras_bert.inputs.words import word_sequences
 from keras_bert.tasks.multiple_choice.features import of_examples
-from keras_bert.tasks.signatures import (
-    outputs_in_chunks,
-    standard_signatures,
-    traced_on_texts,
-    warmup_texts,
-)
 from keras_bert.tasks.span_classification.features import (
     grid,
     spans_in_words,
@@ -155,78 +147,3 @@ def coreference_sequences(task, examples, *, max_length, labelled):
         max_span_length=task.settings.max_span_length,
         labelled=labelled,
     )
-
-
-def coreference_signatures(task, *, max_length):
-    """The signatures of a `CoreferenceResolver`; the first is the default one.
-
-    * `serving_default`: `text`, string (B,), of any length; invalid UTF-8 is dropped.
-    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
-
-    Each returns for the mentions that `predict` finds, in the order of the text, `starts` and
-    `ends`, int32 (B, M), in characters; `clusters`, int32 (B, M), the number of each one's cluster
-    from 0, in the order of their first mentions; and `lengths`, int32 (B,), their numbers. Padding
-    is 0. There is no signature for ids, which do not show where words end.
-    """
-    tokenizer = task.tokenizer
-
-    @functools.partial(traced_on_texts, names=["text"])
-    def from_text(text):
-        tokenized, starts, ends = words_of_texts(text, tokenizer)
-        ids, columns = document_sequences(
-            tokenized, template=tokenizer.template, max_length=max_length
-        )
-        inputs = document_inputs(
-            ids,
-            columns,
-            tokenizer=tokenizer,
-            names=task.encoder.input_names,
-            max_length=max_length,
-        )
-        candidates = outputs_in_chunks(task, inputs)["antecedents"]  # (B, K, 2 + A)
-        clusters = cluster_numbers(candidates)  # (B, K)
-        is_linked = clusters >= 0
-        lengths = tf.reduce_sum(tf.cast(is_linked, tf.int32), axis=1)
-
-        def of_mentions(x):  # (F,)
-            return tf.RaggedTensor.from_row_lengths(x, lengths).to_tensor()
-
-        text_of = tf.cast(tf.where(is_linked)[:, :1], tf.int32)  # (F, 1)
-        words = tf.cast(tf.boolean_mask(candidates[..., :2], is_linked), tf.int32)  # (F, 2)
-        row = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of)
-        first, last = tf.unstack(row + words, axis=1)
-        return {
-            "starts": of_mentions(tf.gather(starts.flat_values, first)),
-            "ends": of_mentions(tf.gather(ends.flat_values, last)),
-            "clusters": of_mentions(tf.boolean_mask(clusters, is_linked)),
-            "lengths": lengths,
-        }
-
-    warmup = [{"text": batch} for batch in warmup_texts(max_length)]
-    return standard_signatures(from_text, task=task, warmup=warmup)
-
-
-def cluster_numbers(candidates):
-    """As `clusters_of`: (B, K, 2 + A) -> int32 (B, K), the number of each candidate's cluster.
-
-    -1 for padding and for what is in no cluster.
-    """
-    scores = candidates[..., 2:]
-    shape = tf.shape(scores)
-    number = tf.range(shape[1])  # (K,)
-    best = number - 1 - tf.argmax(scores, axis=-1, output_type=tf.int32)  # (B, K)
-    has_one = (tf.reduce_max(scores, axis=-1) > 0) & (candidates[..., 0] >= 0)
-    root = tf.where(has_one, best, number)
-
-    # Each candidate points to its antecedent; doubling the steps leads to the first of its cluster.
-    def step(root, _):
-        after = tf.gather(root, root, batch_dims=1)
-        return after, tf.reduce_any(after != root)
-
-    root, _ = tf.while_loop(lambda root, changed: changed, step, [root, tf.constant(True)])
-    members = tf.math.unsorted_segment_sum(
-        tf.ones_like(root), root + tf.range(shape[0])[:, None] * shape[1], shape[0] * shape[1]
-    )
-    is_first = (tf.reshape(members, shape[:2]) > 1) & (root == number)
-    of_first = tf.where(is_first, tf.cumsum(tf.cast(is_first, tf.int32), axis=1) - 1, -1)
-    return tf.gather(of_first, root, batch_dims=1)

@@ -37,6 +37,7 @@ class CausalLM(PretrainingTask):
     """
 
     TASK_TYPE = "causal-lm"
+    OFFERS = (*PretrainingTask.OFFERS, "generate")
     HEADS = ("lm_head",)
     TOKEN_OUTPUTS = ("causal_lm",)
     MASKED_OUTPUTS = ()

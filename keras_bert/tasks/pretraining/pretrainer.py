@@ -41,6 +41,7 @@ class PretrainingTask(Task):
         RUN_DEFAULTS: the settings of `keras_bert.pretrain` whose default depends on the task.
     """
 
+    OFFERS = ("data-folders",)
     TOKEN_OUTPUTS = ("masked_lm",)
     MASKED_OUTPUTS = ("masked_lm",)
     PERPLEXITIES = ()
@@ -152,6 +153,7 @@ class FillMask(PretrainingTask):
     """
 
     TASK_TYPE = "fill-mask"
+    OFFERS = (*PretrainingTask.OFFERS, "fill-mask")
     HEAD_INPUTS = {"masked_lm_positions": (None,)}
     HEADS = ("lm_head",)
     SHOWN = shown(masked_lm="masked-token")
@@ -192,6 +194,7 @@ class Pretrainer(PretrainingTask):
     """
 
     TASK_TYPE = "pretrainer"
+    OFFERS = (*FillMask.OFFERS, "next-sentence")
     ENCODER_OUTPUTS = ("sequence_output", "first_output")
     HEAD_INPUTS = {"masked_lm_positions": (None,)}
     HEADS = ("lm_head", "next_sentence_head")
@@ -263,6 +266,7 @@ class SpanPretrainer(FillMask):
     """
 
     TASK_TYPE = "span-pretrainer"
+    OFFERS = (*FillMask.OFFERS, "span-boundary")
     HEAD_INPUTS = dict.fromkeys(
         ("masked_lm_positions", "span_left", "span_right", "span_offset"), (None,)
     )

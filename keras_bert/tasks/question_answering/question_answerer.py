@@ -219,7 +219,7 @@ class QuestionAnswerer(Task):
     SETTINGS = QuestionSettings
     TUNED = ("null_threshold",)
     FEATURES = "keras_bert.tasks.question_answering.features:features_of_questions"
-    SIGNATURES = "keras_bert.tasks.question_answering.features:question_signatures"
+    SIGNATURES = "keras_bert.tasks.question_answering.signatures:question_signatures"
     exported_prediction = of_question
     ANSWER = "answer"
     METRIC = "f1"

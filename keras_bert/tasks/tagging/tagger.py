@@ -219,7 +219,7 @@ class Tagger(Task):
         scheme = scheme_of_labels(inferred_arguments["labels"])
         if scheme is None:
             labels = inferred_arguments["labels"]
-            described = f"{len(labels)} tags ({listed(labels)})"
+            described = f"{counted(len(labels), 'tag')} ({listed(labels)})"
         else:
             spans = Counter(span.kind for e in train for span in spans_of(e.tags))
             counts = (f"{kind or 'without kind'}: {spans[kind]:,}" for kind in sorted(spans))

@@ -35,6 +35,10 @@ METRICS = (
     *("ndcg@10", "mrr@10", "map@100", "recall@10", "accuracy@1"),
 )
 QUERY, DOCUMENT = "query", "document"
+# Modules of sentence-transformers that turn a text into vectors.
+TRANSFORMER, STATIC_EMBEDDING = "Transformer", "StaticEmbedding"
+# The `max_length` of a `StaticEmbedding`, which cuts nothing there.
+LONGEST_STATIC = 8192
 # The names of prompts for documents, of which the first that is not empty counts.
 DOCUMENTS = (DOCUMENT, "passage", "corpus")
 

@@ -3,13 +3,13 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.inputs.batches import distinct_batches
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
 from keras_bert.readers.text_groups import FORM_NAMES
 from keras_bert.tasks.multiple_choice.features import of_examples
-from keras_bert.tasks.text_embedding import PAIRS, TEXTS
+from keras_bert.tasks.text_embedding import PAIRS, TEXTS, TRIPLET
 
 
 class GroupSequences(TokenizedExamples):
@@ -24,13 +24,14 @@ class GroupSequences(TokenizedExamples):
         texts: for each example the numbers of its texts, by which batches have no text twice; ()
             where they may.
         needed: what the task trains on, for the error where the examples are something else.
+        least: the texts that some example must have in training.
         options: see `TokenizedExamples`.
     """
 
     shapes_follow_from_length = False
 
-    def __init__(self, examples, ids, *, texts, needed, **options):
-        self.texts, self._needed = texts, needed
+    def __init__(self, examples, ids, *, texts, needed, least=1, **options):
+        self.texts, self._needed, self._least = texts, needed, least
         super().__init__(examples, [ids], **options)
 
     def sequence_tokens(self):
@@ -61,6 +62,13 @@ class GroupSequences(TokenizedExamples):
                 f"{self.examples[0].source.name} has "
                 f"{FORM_NAMES.get(self.examples[0].form, 'texts to find')}, and the model trains "
                 f"on {self._needed}."
+            )
+        if max(self.encoder_sequences) < self._least:
+            raise InputError.naming(
+                "{} has no negatives, which {loss} triplet needs. Name their column, as in {}, or "
+                "use {loss} in-batch-negatives.",
+                self.examples[0].source.name,
+                argument("fields", '"anchor=…,positive=…,negatives=…"'),
             )
         batches = distinct_batches(self.texts, count=count, seed=seed, epoch=epoch)
         if any(self.texts) and min(map(len, batches)) < 2:
@@ -101,6 +109,7 @@ def group_sequences(task, examples, *, max_length, labelled):
         ids,
         texts=_numbers(texts) if examples[0].form in (PAIRS, TEXTS) else [()] * len(examples),
         needed=FORM_NAMES[task.form],
+        least=3 if task.settings.loss == TRIPLET else 1,
         labels=labels,
         columns=columns,
         **task.framing(max_length),

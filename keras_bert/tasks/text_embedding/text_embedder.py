@@ -1,6 +1,5 @@
 """One vector per text (Reimers and Gurevych 2019), trained on texts that belong together."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,55 +8,40 @@ import numpy as np
 from keras import ops
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, in_one_line, listed
+from keras_bert.base.formatting import listed
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import GroupChoices
 from keras_bert.heads.pooling import encoder_outputs, parts_of, pooled, unit_vectors
 from keras_bert.heads.projection import Projection
-from keras_bert.readers.retrieval_folder import (
-    RETRIEVAL,
-    RetrievalSource,
-    is_retrieval_folder,
-)
-from keras_bert.readers.text_groups import FORM_NAMES, TextGroupSource
-from keras_bert.readers.text_notes import contradictions
+from keras_bert.readers.retrieval_folder import RETRIEVAL
+from keras_bert.readers.text_groups import FORM_NAMES
 from keras_bert.tasks.fitting import dataset_info
-from keras_bert.tasks.losses import replica_count
-from keras_bert.tasks.metrics import worst_first
-from keras_bert.tasks.task import Task
+from keras_bert.tasks.losses import LossOfWholeBatch, replica_count
 from keras_bert.tasks.text_embedding import (
-    BINARY,
     DOCUMENT,
     FORMS,
+    LONGEST_STATIC,
     LOSSES_OF,
     PAIRS,
     QUERY,
-    SCORES,
+    STATIC_EMBEDDING,
     TEXTS,
+    TRANSFORMER,
     TextEmbeddingSettings,
     as_list,
 )
-from keras_bert.tasks.text_embedding.evaluation import (
-    METRIC_OF,
-    metrics_of,
-    metrics_with,
-    pair_errors,
-)
+from keras_bert.tasks.text_embedding.evaluation import METRIC_OF, metrics_of
+from keras_bert.tasks.text_embedding.group_task import GroupTask
 from keras_bert.tasks.text_embedding.losses import OF_ROWS, GroupLoss
-from keras_bert.tasks.text_embedding.metrics import pair_similarities, similarities
+from keras_bert.tasks.text_embedding.metrics import similarities
+from keras_bert.text.template import PLAIN_TEMPLATE
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer
 
 
-class GroupPrediction(dict):
-    """The prediction for an example, with `vectors`, float32 (n, D) of its n texts."""
-
-    vectors: np.ndarray
-
-
 @keras.saving.register_keras_serializable(package="keras_bert")
-class TextEmbedder(Task):
+class TextEmbedder(GroupTask):
     """An encoder with a pooling, dense layers and a norm: one vector for each text.
 
     Takes the encoder's dictionary with an axis of texts that belong together, each input (B, n, S),
@@ -83,6 +67,7 @@ class TextEmbedder(Task):
     """
 
     TASK_TYPE = "text-embedding"
+    OFFERS = ("text-vectors",)
     SEQUENCE_AXES = (None,)
     SETTINGS = TextEmbeddingSettings
     # A third of a classifier's: MiniLM in one epoch of 2,400 pairs of STS, Spearman on 600 others
@@ -182,11 +167,26 @@ class TextEmbedder(Task):
         return {"form": self.form}
 
     def is_standard(self):
-        """Whether sentence-transformers computes the same.
+        """Whether sentence-transformers computes the same."""
+        return self.first_module is not None
 
-        It does not if `transformers` lacks the encoder, or if a layer is between both.
+    @property
+    def first_module(self):
+        """The module of sentence-transformers that begins with the text: TRANSFORMER …, or None.
+
+        It is None if `transformers` lacks the encoder, or if a layer is between both. Static
+        vectors are a STATIC_EMBEDDING if the vector is the mean of all tokens but special ones.
         """
-        return super().is_standard() and self.encoder.tensor_names(self.config).is_of_transformers
+        names, settings = self.encoder.tensor_names(self.config), self.settings
+        if not super().is_standard():
+            return None
+        if names.is_of_transformers:
+            return TRANSFORMER
+        is_plain = self.tokenizer is not None and self.tokenizer.template == PLAIN_TEMPLATE
+        is_mean = settings.pooling == "mean" and settings.include_prompt
+        is_whole = settings.max_length >= LONGEST_STATIC and not settings.lowercase
+        is_static = names.is_static_embedding and is_plain and is_mean and is_whole
+        return STATIC_EMBEDDING if is_static else None
 
     @property
     def heads_in_files(self):
@@ -308,12 +308,10 @@ class TextEmbedder(Task):
         return {"embedding": loss}
 
     def compiled_losses(self):
-        if replica_count() > 1:
-            raise InputError.naming(
-                "The loss of {task} text-embedding compares the texts of a whole batch, of which "
-                "each device has a part. Train it on one device."
-            )
-        return super().compiled_losses()
+        losses = self.default_losses()
+        if replica_count() == 1:
+            return losses
+        return {name: LossOfWholeBatch(loss) for name, loss in losses.items()}
 
     def check_sample_weight(self):
         if self.settings.loss not in OF_ROWS:
@@ -359,171 +357,3 @@ class TextEmbedder(Task):
             )
         self.METRIC = metric
         self.SHOWN = {"loss": "loss", metric: metric}
-
-    # Labelled files.
-
-    @classmethod
-    def read(
-        cls,
-        data,
-        *,
-        inferred_arguments=None,
-        schema=None,
-        labelled=True,
-        qrels=None,
-        **columns,
-    ):
-        """`TextGroup`s of a table or a sequence, or the texts of a retrieval folder."""
-        common = {"need_labels": labelled, "missing": columns.get("missing", "skip")}
-        if is_retrieval_folder(data):
-            return RetrievalSource(data, qrels=qrels, **common)
-        if qrels is not None:
-            raise InputError.naming("{qrels} is for a retrieval folder. Leave it out.")
-        return TextGroupSource(data, schema=schema, **{**columns, **common})
-
-    @classmethod
-    def infer_arguments(cls, examples):
-        """The form of the examples."""
-        first = examples[0]
-        if first.form != SCORES and getattr(first.source, "score_range", None) is not None:
-            raise InputError.naming(
-                "{score_range} is for pairs with scores, and {} has {}. Leave it out.",
-                first.source.name,
-                FORM_NAMES.get(first.form, "documents and queries"),
-            )
-        if first.form == RETRIEVAL:
-            raise InputError(
-                f"{first.source.name} is a retrieval folder, on which a model is evaluated. Train "
-                "on a table of anchors and positives."
-            )
-        if len(examples) < 2:
-            raise InputError(
-                f"{first.source.name} has a single example. A text is told from those of others, "
-                "so that training needs several."
-            )
-        if len({example.label for example in examples}) == 1 and first.label is not None:
-            raise InputError(
-                f"{first.source.name} has a single score or label ({first.label:g}). Training "
-                "needs examples with different ones."
-            )
-        return {"form": first.form}
-
-    @classmethod
-    def notes(cls, examples):
-        """Lines on texts that several rows have, and on scores that contradict each other."""
-        source, lines = examples[0].source, []
-        if examples[0].form == PAIRS:
-            rows = Counter(text for example in examples for text in {*example.texts})
-            repeated = sum(any(rows[text] > 1 for text in e.texts) for e in examples)
-            if repeated:
-                lines.append(
-                    f"{source.name}: {repeated:,} of the {counted(len(examples), 'row')} share a "
-                    "text with another row. In training no text is twice in a batch."
-                )
-        elif examples[0].label is not None:
-            lines += contradictions(examples)
-        return [*lines, *source.notes()]
-
-    @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
-        form = train[0].form
-        line = f"{counted(len(train), 'training example')}: {FORM_NAMES[form]}"
-        if form == PAIRS:
-            negatives = [len(example.texts) - 2 for example in train]
-            if max(negatives):
-                low, high = min(negatives), max(negatives)
-                count = f"{low}" if low == high else f"{low} to {high}"
-                line += f", with {count} negatives"
-        if form == SCORES:
-            scores = [example.label for example in train]
-            line += f" from {min(scores):g} to {max(scores):g}"
-        if form == BINARY:
-            ones = sum(example.label > 0 for example in train)
-            line += f" ({ones:,} with 1)"
-        other = dev[0].form
-        of_dev = "" if other == form else f": {FORM_NAMES.get(other, 'a retrieval folder')}"
-        return f"{line}. {counted(len(dev), 'dev example')}{of_dev}."
-
-    def decode(self, outputs, sequences):
-        """Gives `text` and `embedding` of a text; of several texts the first two's `similarity`.
-
-        `embedding` is float32 (D,). The texts are `anchor` and `positive`, and maybe `negatives`,
-        or `text_a` and `text_b`, with `expected` if known.
-        """
-        size = self.size_of(None)
-        return [
-            self._prediction(example, np.asarray(vectors)[: len(example.texts)], size)
-            for example, vectors in zip(sequences.examples, outputs["embedding"], strict=True)
-        ]
-
-    def _prediction(self, example, vectors, size):
-        if len(example.texts) == 1:
-            prediction = GroupPrediction(text=example.text, embedding=vectors[0, :size])
-        else:
-            names = ("anchor", "positive") if example.form == PAIRS else ("text_a", "text_b")
-            prediction = GroupPrediction(zip(names, example.texts, strict=False))
-            if example.texts[2:]:
-                prediction["negatives"] = list(example.texts[2:])
-            by, first = self.settings.similarity, vectors[:, :size]
-            prediction["similarity"] = float(pair_similarities(first[:1], first[1:2], by=by)[0])
-            if example.label is not None:
-                prediction["expected"] = example.label
-        prediction.vectors = vectors
-        return prediction
-
-    def official_metrics(self, predictions, examples):
-        """Metrics by the form of the examples, and `sizes` with those at each other stored size.
-
-        * Pairs with scores: `spearman` and `pearson` of similarities and scores.
-        * Pairs with 0 or 1: see `binary_pair_metrics`.
-        * Anchors and positives: of each anchor its positives are looked for among the positives
-          and negatives of all (see `retrieval_metrics`), and with negatives `triplet_accuracy`.
-        * A retrieval folder: see `retrieval_metrics`.
-
-        The vectors are those of the setting `size`.
-        """
-        if examples[0].form == TEXTS:
-            raise InputError(f"{examples[0].source.name} has plain texts, which have no metric.")
-        vectors, by = [prediction.vectors for prediction in predictions], self.settings.similarity
-        whole = self.size_of(None)
-        metrics = metrics_with(vectors, examples, size=whole, by=by)
-        others = [size for size in self.settings.sizes if size != whole]
-        if others:
-            metrics["sizes"] = {
-                str(size): metrics_with(vectors, examples, size=size, by=by) for size in others
-            }
-        return metrics
-
-    def summed_metrics(self, predictions, examples):
-        """Raises InputError: ranks are no sums over examples."""
-        raise InputError(
-            "Text embedders have no intervals: how texts are ranked does not follow from sums over "
-            "examples. Evaluate each model with `keras_bert.evaluate` (keras-bert evaluate)."
-        )
-
-    def errors(self, predictions, examples):
-        """Gives all rated pairs, the first with its similarity farthest from its score's rank.
-
-        Of pairs with 0 or 1 it gives those on the wrong side of `f1_threshold`, and of other
-        examples nothing.
-        """
-        if examples[0].form not in (SCORES, BINARY):
-            return []
-        similarity = np.array([prediction["similarity"] for prediction in predictions])
-        return worst_first(pair_errors(similarity, predictions, examples), by="error")
-
-    @staticmethod
-    def describe_error(error):
-        texts = " / ".join(in_one_line(error[name]) for name in ("text_a", "text_b"))
-        return (
-            f"line {error['line']}, true: {error['expected']:g}, similarity: "
-            f"{error['predicted']:.2f}: {texts}"
-        )
-
-    @staticmethod
-    def describe_metrics(metrics):
-        names = ("spearman", "pearson", "average_precision", "f1", "ndcg@10", "mrr@10")
-        names = (*names, "recall@10", "triplet_accuracy")
-        return ", ".join(
-            f"{name} {metrics[name]:.3f}" for name in names if metrics.get(name) is not None
-        )

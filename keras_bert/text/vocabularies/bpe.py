@@ -16,7 +16,6 @@ from keras_bert.text.vocabulary import (
     Vocabulary,
     parse_ids,
     tokens_by_id,
-    write_into,
 )
 
 # Ends every word, as a symbol of its own. A punctuation mark (double low line): the tokenizer makes
@@ -98,9 +97,6 @@ class BpeVocabulary(Vocabulary):
         vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
         merges = "".join(f"{left} {right}\n" for left, right in self.merges)
         return {VOCAB_JSON: f"{vocab}\n", MERGES_FILE: f"{self.VERSION}\n{merges}"}
-
-    def save(self, path):
-        write_into(path, self.files(), last=MERGES_FILE)
 
     def to_tokenizers(self, *, lowercase):
         """As `Vocabulary.to_tokenizers`.

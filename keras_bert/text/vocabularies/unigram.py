@@ -24,7 +24,7 @@ from keras_bert.text.steps import (
 from keras_bert.text.template import bert_template
 from keras_bert.text.tokenizer_json import tokenizer_json
 from keras_bert.text.vocabularies.spaced import SpacedVocabulary
-from keras_bert.text.vocabulary import BERT_TOKENS, TOKENIZER_FILE, tokens_by_id, write_into
+from keras_bert.text.vocabulary import BERT_TOKENS, TOKENIZER_FILE, tokens_by_id
 
 SPACE = "\u2581"  # in a piece, a space before a word
 # SentencePiece builds its trie by recursion over the bytes of a token: its stack ends at 300,000.
@@ -149,9 +149,6 @@ class UnigramVocabulary(SpacedVocabulary):
     def files(self):
         template = bert_template(self.special_tokens)
         return {TOKENIZER_FILE: tokenizer_json(self, lowercase=self.lowercase, template=template)}
-
-    def save(self, path):
-        write_into(path, self.files(), last=TOKENIZER_FILE)
 
     def config_options(self, *, lowercase):
         return {"do_lower_case": lowercase, "add_prefix_space": self.prefix_space}

@@ -5,7 +5,6 @@ from functools import cached_property
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import write_text
 from keras_bert.text.tokenizer_json import of_bert_words
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
@@ -53,9 +52,6 @@ class WordPieceVocabulary(Vocabulary):
 
     def files(self):
         return {VOCAB_TXT: "".join(f"{token}\n" for token in self.tokens)}
-
-    def save(self, path):
-        write_text(path, self.files()[VOCAB_TXT])
 
     def to_tokenizers(self, *, lowercase):
         from tokenizers import decoders, models

@@ -5,10 +5,10 @@ ends where the uninterrupted one does.
 """
 
 import math
-from typing import Any, NamedTuple
 
 from keras_bert.base.formatting import counted
-from keras_bert.base.settings import optimisation_setting
+from keras_bert.base.settings import Settings, optimisation_setting
+from keras_bert.training.parts import Part
 from keras_bert.training.selection import evaluated, quality
 
 PREDICTED_LABELS = "predicted_labels"  # of an evaluation: how many labels are predicted at all
@@ -18,50 +18,48 @@ _FRACTION = 0.2  # of the planned epochs
 _LESS = 0.01  # how much lower a dev loss must be, as a fraction of the first one
 
 
-def patience_setting() -> Any:
-    """The field `patience` of the settings of a run."""
-    return optimisation_setting(
+class PatienceSettings(Settings):
+    """The setting `patience`."""
+
+    patience: int | None = optimisation_setting(
         None,
         help="early stopping: the epochs in a row without a better metric or a clearly lower loss "
         "on the dev data that end the run; 0 trains all epochs",
         unit="EPOCHS",
-        default_help=f"{_LEAST}, or a fifth of the epochs; 0 with --keep last",
+        default_help=f"{_LEAST}, or a fifth of the epochs; 0 with --keep last or "
+        "--gradual-unfreezing",
         at_least=0,
     )
 
 
-class EarlyStopping(NamedTuple):
-    """When a run ends before its last epoch.
+class EarlyStopping(Part):
+    """Ends a run before its last epoch.
 
-    Attributes:
+    Args:
         metric: the metric on the dev data by which the best epoch is chosen; higher is better.
         patience: the run ends after so many evaluations in a row that bring nothing; 0 is never.
     """
 
-    metric: str
-    patience: int
+    chief_only = False
+
+    def __init__(self, metric, patience):
+        self.metric = metric
+        self.patience = patience
 
     @classmethod
-    def of(cls, settings, metric):
-        """The one of the settings of a run, whose number of epochs is resolved.
-
-        By default a run ends by itself if it keeps the best epoch, and once all layers are trained.
-        """
-        patience = settings.patience
-        if patience is None:
-            patience = max(_LEAST, math.ceil(_FRACTION * settings.epochs))
-            if settings.keep == "last" or settings.gradual_unfreezing:
-                patience = 0
-        return cls(metric, patience)
-
-    def is_over(self, records):
-        """Whether a run with these records has ended."""
-        return 0 < self.patience <= evaluations_without_gain(records, self.metric)
+    def of(cls, run):
+        return cls(run.task.METRIC, patience_of(run.settings))
 
     @property
     def may_end(self):
-        """Whether a run may end before its last epoch."""
         return self.patience > 0
+
+    def is_over(self, records):
+        return 0 < self.patience <= evaluations_without_gain(records, self.metric)
+
+    def select(self, run, records):
+        if records[-1]["step"] < run.plan.steps and self.is_over(records):
+            run.report(self.line())
 
     def line(self):
         """A line for the user on a run that is over."""
@@ -72,13 +70,25 @@ class EarlyStopping(NamedTuple):
         )
 
 
+def patience_of(settings):
+    """The patience of the settings of a run, whose number of epochs is resolved.
+
+    By default a run ends by itself if it keeps the best epoch, unless its epochs unfreeze layers.
+    """
+    if settings.patience is not None:
+        return settings.patience
+    if settings.keep == "last" or settings.gradual_unfreezing:
+        return 0
+    return max(_LEAST, math.ceil(_FRACTION * settings.epochs))
+
+
 def evaluations_without_gain(records, metric):
     """The number of evaluations since the last one that brought something; 0 before any.
 
     The first one brings something, and so does one with a better metric than all before, with a
-    loss clearly below that of the last one that brought something, or with a metric or loss that is
+    loss clearly below those of all that brought something, or with a metric or loss that is
     the first one that is not NaN. A model that predicts one label for everything, or nothing that
-    is right, has not begun to learn: its evaluations do not count.
+    is right, has not begun to learn: after such an evaluation the count starts again.
     """
     count, first, best, lowest = 0, None, -math.inf, math.inf
     for record in evaluated(records):

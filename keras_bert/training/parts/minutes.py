@@ -5,9 +5,7 @@ the run compares it with the time that its steps have taken. A new plan is store
 which the run resumes at the checkpoint, in this process or, after an interruption, in another.
 """
 
-from typing import NamedTuple
-
-from keras_bert.training.plan import Plan
+from keras_bert.training.parts import Part
 
 # A new plan is made where the rest would differ by more than this, and not for the last tenth: it
 # traces the step again.
@@ -15,10 +13,10 @@ _TOLERANCE = 0.05
 _LEAST_LEFT = 0.1
 
 
-class Minutes(NamedTuple):
+class Minutes(Part):
     """When `fit` ends to plan the steps again: at a checkpoint of the plan.
 
-    Attributes:
+    Args:
         minutes: of each phase; the seconds `before` the run's first record count toward the first.
         steps: the planned steps of each phase.
         plan: the `Plan` of these.
@@ -26,16 +24,24 @@ class Minutes(NamedTuple):
         multiple_of: steps of an execution.
     """
 
-    minutes: list[float]
-    steps: list[int]
-    plan: Plan
-    before: float
-    multiple_of: int = 1
+    chief_only = False
+    # `may_end` stays False: what is trained depends on the time alone.
 
-    may_end = False  # what is trained depends on the time alone
+    def __init__(self, minutes, steps, plan, before, multiple_of=1):
+        self.minutes = minutes
+        self.steps = steps
+        self.plan = plan
+        self.before = before
+        self.multiple_of = multiple_of
+
+    @classmethod
+    def of(cls, run):
+        if run.settings.minutes is None:
+            return None
+        minutes = [phase.minutes for phase in run.settings.phases]
+        return cls(minutes, run.steps, run.plan, run.before, run.settings.steps_per_execution)
 
     def is_over(self, records):
-        """Whether a run with these records is to be planned again."""
         return self.new_steps(records) is not None
 
     def new_steps(self, records):

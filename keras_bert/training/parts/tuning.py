@@ -1,8 +1,53 @@
 """Thresholds and a temperature that are tuned on the dev data after training, and what is told."""
 
 from keras_bert.base.formatting import counted, listed, percent
+from keras_bert.training.parts import Part
 
 _FEW = 100  # dev examples
+
+
+class Tuning(Part):
+    """Tunes thresholds and a temperature on the outputs of the kept model for the dev examples.
+
+    The outputs are those of the model as it is saved, in float32, as `evaluate` has them.
+    """
+
+    def select(self, run, records):
+        if run.dev is None:
+            run.task.update_settings(**run.data.over_folds.tuned)
+            return
+        if run.settings.dtype != "float32":
+            self._load_in_float32(run)
+        run.task.tune_threshold(run.outputs, run.dev)
+
+    def _load_in_float32(self, run):
+        from keras_bert.checkpoints import load_task, save_folder
+        from keras_bert.tasks.outputs import Inference
+        from keras_bert.training.devices import out_of_scope
+
+        def loaded():
+            save_folder(run.task, run.task.tokenizer, run.folder.model, overwrite=True)
+            task = load_task(run.folder.model)
+            inference = Inference(task, batch_size=run.settings.batch_size)
+            return task, inference.outputs(run.dev)
+
+        run.task, run.outputs = out_of_scope(loaded)
+
+    def findings(self, run):
+        if run.dev is not None:
+            yield from tuning_findings(_tuned(run.task), examples=len(run.dev.examples))
+
+    def metrics(self, run, records):
+        return tuning_metrics(run.task, run.outputs, run.dev)
+
+    def notes(self, run):
+        if run.dev is not None:
+            yield from tuning_lines(run.task, run.metrics, examples=len(run.dev.examples))
+
+
+def _tuned(task):
+    """The tuned settings of a task by name."""
+    return {name: getattr(task.settings, name) for name in task.tuned}
 
 
 def tuning_metrics(task, outputs, dev):
@@ -10,9 +55,7 @@ def tuning_metrics(task, outputs, dev):
 
     `outputs` are those on the `TokenizedExamples` `dev`, which is None if nothing was evaluated.
     """
-    metrics = {}
-    if task.tuned:
-        metrics["tuned"] = {name: getattr(task.settings, name) for name in task.tuned}
+    metrics = {"tuned": tuned} if (tuned := _tuned(task)) else {}
     if dev and (errors := task.calibration_error(outputs, dev)) is not None:
         metrics["calibration_error"] = errors
     return metrics
@@ -32,10 +75,9 @@ def tuning_lines(task, metrics, *, examples):
         )
 
 
-def tuning_findings(metrics, *, examples):
-    """A finding on too few dev examples for what was tuned."""
-    tuned = metrics.get("tuned", {}).items()
-    changed = [name for name, value in tuned if value is not None and value != 1]
+def tuning_findings(tuned, *, examples):
+    """A finding on too few dev examples for the settings that were tuned."""
+    changed = [name for name, value in tuned.items() if value is not None and value != 1]
     if changed and examples < _FEW:
         verb = "was" if len(changed) == 1 else "were"
         yield (

@@ -16,9 +16,9 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
+from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.plan import plan_epochs
 from tests.eagerly import eagerly
 from tests.messages import raises_input_error

@@ -11,8 +11,8 @@ from safetensors.numpy import load_file
 from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, Regressor
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
-from keras_bert.inference.predict import Inference
 from keras_bert.tasks.losses import CountedAccuracy
+from keras_bert.tasks.outputs import Inference
 from tests.messages import raises_input_error
 from tests.peers import torch, transformers
 from tests.seeds import make_rng

@@ -9,8 +9,8 @@ import tensorflow as tf
 from keras_bert import MultipleChoice
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import frame
+from keras_bert.tasks.outputs import Inference
 from keras_bert.training.frozen import FrozenExamples, freeze
 from tests.eagerly import eagerly
 from tests.messages import raises_input_error

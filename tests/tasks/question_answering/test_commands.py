@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_bert import QuestionAnswerer
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.inference.predict import Inference
+from keras_bert.tasks.outputs import Inference
 from keras_bert.training.finetune import finetune
 from tests.messages import raises_input_error
 from tests.seeds import make_rng

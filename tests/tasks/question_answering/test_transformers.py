@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from keras_bert import QuestionAnswerer
-from keras_bert.inference.predict import Inference
 from keras_bert.readers.squad import QuestionSource
+from keras_bert.tasks.outputs import Inference
 from keras_bert.text.tokenizer import Tokenizer
 from tests.peers import torch, transformers
 from tests.small_model import make_encoder

@@ -267,7 +267,10 @@ def module(kind):
             "Router",
         ),
         ({"modules": lambda m: m[::-1]}, "Expected Transformer, Pooling, any number of Dense"),
-        ({"modules": lambda m: [{**m[0], "path": "0_Transformer"}, *m[1:]]}, "in the folder '0_Tr"),
+        (
+            {"modules": lambda m: [{**m[0], "path": "0_Transformer"}, *m[1:]]},
+            "There is no model folder ...0_Transformer",
+        ),
         (
             {"modules": lambda m: [*m[:2], {**m[2], "path": "../x"}, *m[3:]]},
             "invalid path '../x'",

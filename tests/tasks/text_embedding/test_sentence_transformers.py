@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 import keras_bert as kb
 from keras_bert.checkpoints import load_task
@@ -109,6 +110,22 @@ def test_a_folder_that_was_made_there_opens_here(tmp_path):
     assert ours.settings.max_length == 9 and ours.settings.similarity == "euclidean"
     near(ours.encode(TEXTS), theirs.encode(TEXTS))
     near(ours.encode_query(TEXTS), theirs.encode_query(TEXTS))
+
+
+def test_static_embeddings_of_there_and_back(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_BERT_CACHE", str(tmp_path / "cache"))
+    tokenizer, new_model = make_tokenizer(WORDS), sentence_transformers.SentenceTransformer
+    tokenizer.save(tmp_path / "tokenizer")
+    models, json_file = sentence_transformers.models, tmp_path / "tokenizer" / "tokenizer.json"
+    vectors = make_rng(5).normal(size=(len(tokenizer), 6)).astype("float32")
+    static = models.StaticEmbedding(Tokenizer.from_file(str(json_file)), embedding_weights=vectors)
+    theirs = new_model(modules=[static, models.Normalize()], prompts={"query": "w1 "}, device="cpu")
+    theirs.save(str(tmp_path / "theirs"))
+    ours = load_task(tmp_path / "theirs")
+    near(ours.encode(TEXTS), theirs.encode(TEXTS))
+    near(ours.encode_query(TEXTS), theirs.encode_query(TEXTS))
+    ours.save(tmp_path / "ours")
+    near(opened(tmp_path / "ours").encode_query(TEXTS), theirs.encode_query(TEXTS))
 
 
 def test_retrieval_with_grades_is_that_of_ir_measures():

@@ -12,6 +12,7 @@ from keras_bert.tasks.text_embedding import BINARY, PAIRS, SCORES, TEXTS
 from tests.messages import raises_input_error
 from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -88,7 +89,7 @@ def test_dev_data_of_another_form_and_the_sizes(train, folder, start, tmp_path):
     assert metrics["dev"].keys() >= {"mrr@10", "ndcg@10", "queries", "documents", "sizes"}
     assert metrics["dev"]["sizes"].keys() == {"4"}
     assert metrics["dev"]["sizes"]["4"].keys() == metrics["dev"].keys() - {"sizes"}
-    assert any("with 1 negatives" in line and "a retrieval folder" in line for line in said)
+    assert any("with 1 negative" in line and "a retrieval folder" in line for line in said)
     (model,) = tmp_path.glob("run*/model")
     measured = kb.evaluate(model, folder)
     assert measured.pop("sizes") == {"4": pytest.approx(metrics["dev"]["sizes"].pop("4"))}
@@ -139,6 +140,15 @@ ONE = ROWS[PAIRS][:1]
     [
         (ONE, ONE, {}, "has a single example"),
         (ONE * 8, ROWS[PAIRS], {}, "too many rows share a text"),
+        (PAIR, PAIR, {"loss": "triplet"}, "has no negatives, which `loss` triplet needs"),
+        (PAIR, PAIR, {"fields": "anchor=a,positive=b"}, "`fields`"),
+        (
+            [{"anchor": a, "positive": b} for a, b in PAIR],
+            ROWS[PAIRS],
+            {"fields": "anchor=anchor,positive=positive,negatives=no"},
+            'has no column "no"',
+        ),
+        ([(a, b, float("nan")) for a, b in PAIR], ROWS[SCORES], {}, "no score of any record"),
         (ROWS[PAIRS], ROWS[TEXTS], {}, "has plain texts, which have no metric"),
         (ROWS[PAIRS], ROWS[SCORES], {"metric": "ndcg@10"}, "which the dev data have not: pa"),
         (
@@ -174,6 +184,31 @@ ONE = ROWS[PAIRS][:1]
 def test_what_cannot_be_trained_is_said(train, rows, dev, settings, message):
     with raises_input_error(message):
         train(rows, dev, **settings)
+
+
+def test_scores_and_negatives_that_are_none_are_left_out_and_counted(train):
+    rows = [(a, b, float("nan") if n == 1 else float(n)) for n, (a, b) in enumerate(PAIR)]
+    metrics, said = train(rows, ROWS[SCORES])
+    assert metrics["form"] == SCORES
+    assert any("1 row without a score, left out" in line for line in said)
+    rows = [{**row, "negative": row["positive"]} for row in ROWS[PAIRS][:3]] + ROWS[PAIRS][3:]
+    metrics, said = train(rows, ROWS[PAIRS])
+    assert any("3 rows with a negative that equals the anchor or the positive" in x for x in said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ROWS)
+def test_a_killed_run_ends_with_the_same_weights(form, start, tmp_path):
+    given = {
+        **{"task": "text-embedding", "model": start, "train": ROWS[form], "epochs": 3},
+        **{"dev": ROWS[SCORES], "batch_size": 4, "learning_rate": 1e-2, "seed": shifted(3)},
+        **{"checkpoint_every": 1, "keep": "last", "matryoshka": [16, 4], "dense": "16:tanh"},
+    }
+    output, killed = tmp_path / "run", tmp_path / "killed"
+    with copied(output, killed, after_step=3):
+        kb.finetune(**given, output=output)
+    kb.finetune(**given, output=killed)
+    assert_same_weights(killed, output)
 
 
 def test_what_cannot_be_encoded_is_said():

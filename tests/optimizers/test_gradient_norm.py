@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.training.optimizer import GradientNorm, make_optimizer
+from keras_bert.optimizers.optimizer import GradientNorm, make_optimizer
 from tests.seeds import make_rng, shifted
 
 
@@ -44,9 +44,7 @@ def test_it_is_that_of_all_variables_before_the_cut_and_the_weights_are_the_same
 
 def test_parts_of_a_step_are_measured_together():
     model = small_model()
-    optimizer = make_optimizer(
-        model, **SETTINGS, gradient_accumulation_steps=2, measures_gradients=True
-    )
+    optimizer = make_optimizer(model, **SETTINGS, gradient_accumulation=2, measures_gradients=True)
     variables = model.trainable_variables
     for scale in (1.0, 3.0):
         optimizer.apply([scale * keras.ops.ones(v.shape) for v in variables], variables)

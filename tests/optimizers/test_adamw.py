@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.training.update_rules import AdamW
+from keras_bert.optimizers.update_rules import AdamW
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.training.optimizer import PerUpdate, WarmupLinearDecay, make_optimizer
-from keras_bert.training.update_rules import LAMB
+from keras_bert.optimizers.optimizer import make_optimizer
+from keras_bert.optimizers.schedules import PerUpdate, WarmupLinearDecay
+from keras_bert.optimizers.update_rules import LAMB
 from tests.messages import raises_input_error
 from tests.seeds import make_rng, shifted
 
@@ -137,7 +138,7 @@ def test_a_step_of_several_batches_is_that_of_their_mean_gradient(name):
     settings = {"learning_rate": 0.1, "warmup": 0.5, "weight_decay": 0.3, "steps": 4}
     whole, parts = small_model(), small_model()
     at_once = make_optimizer(whole, optimizer=name, **settings)
-    collected = make_optimizer(parts, optimizer=name, gradient_accumulation_steps=3, **settings)
+    collected = make_optimizer(parts, optimizer=name, gradient_accumulation=3, **settings)
     # Each batch's gradient is beyond the clipping norm of 1, and their mean is not always.
     batches = draw_gradients(whole, steps=12, scale=0.4)
     for step in range(4):
@@ -187,7 +188,7 @@ def test_the_training_step_is_traced_once(name, batches, monkeypatch):
         weight_decay=0.0,
         steps=4,
         optimizer=name,
-        gradient_accumulation_steps=batches,
+        gradient_accumulation=batches,
     )
     model.compile(optimizer, loss="mse")
     step, traces = model.train_step, []
@@ -210,7 +211,7 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
             weight_decay=0.1,
             steps=4,
             optimizer=name,
-            gradient_accumulation_steps=batches,
+            gradient_accumulation=batches,
         )
         model.compile(optimizer, loss="mse")
         x = np.array([[0, 1], [1, 3]])
@@ -228,7 +229,7 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
         ({"warmup": 1.0}, "`warmup`. ... Received: 1.0"),
         ({"weight_decay": -0.1}, "`weight_decay`. ... Received: -0.1"),
         ({"optimizer": "sgd"}, "Choose from: adamw, lamb, adagrad. Received: 'sgd'"),
-        ({"gradient_accumulation_steps": 0}, "`gradient_accumulation_steps`. ... Received: 0"),
+        ({"gradient_accumulation": 0}, "`gradient_accumulation`. ... Received: 0"),
         ({"schedule": "square"}, "Choose from: linear, ...constant. Received: 'square'"),
         ({"optimizer": "lamb", "fractions": [0.5] * 6}, "need the optimizer adamw. Received: lamb"),
     ],

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.training.optimizer import with_gradient_norm
-from keras_bert.training.update_rules import Adagrad
+from keras_bert.optimizers.optimizer import with_gradient_norm
+from keras_bert.optimizers.update_rules import Adagrad
 from tests.peers import torch
 from tests.seeds import make_rng
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.training.optimizer import SCHEDULES, WarmupLinearDecay
+from keras_bert.optimizers.schedules import SCHEDULES, WarmupLinearDecay
 from keras_bert.training.settings import SCHEDULES as NAMES
 
 

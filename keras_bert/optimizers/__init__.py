@@ -1,0 +1,1 @@
+"""Optimizers, their learning rates and their update rules."""
