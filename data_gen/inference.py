@@ -36,13 +36,17 @@ from keras_bert.base.signals import interruption_message
 RECORD = "shards.json"
 _MODEL = "model.tar"
 _FILES_SHOWN = 5  # of which notes are shown
-_ENDINGS = {"predict": (".jsonl", ".csv", ".parquet"), "embed": (".parquet",)}
+_ENDINGS = {
+    "predict": (".jsonl", ".csv", ".parquet"),
+    "embed": (".parquet",),
+    "index": (".tar",),
+}
 
 
 class ShardsFolder(OutputFolder):
     """The `OutputFolder` of a job that writes a shard for each file."""
 
-    SHARD = re.compile(r"part-\d{5,}-of-(?P<total>\d{5,})\.(?:jsonl|csv|parquet)")
+    SHARD = re.compile(r"part-\d{5,}-of-(?P<total>\d{5,})\.(?:jsonl|csv|parquet|tar)")
     OURS = re.compile(rf"{SHARD.pattern}|{re.escape(RECORD)}|{re.escape(_MODEL)}")
 
     def record(self) -> list[dict[str, Any]]:
@@ -69,7 +73,7 @@ class _Job:
     """What every worker receives.
 
     Attributes:
-        command: "predict" or "embed".
+        command: "predict", "embed" or "index".
         output: the folder.
         count: the number of files.
         settings: those of the command, without the model, the files and the output.
@@ -86,6 +90,10 @@ class _Job:
 
     def load(self, folder):
         """The model of a folder, as `write` takes it."""
+        if self.command == "index":
+            from keras_bert.search.embedders import open_embedder
+
+            return open_embedder(folder)
         if self.command == "embed":
             from keras_bert.inference.embed import open_model, open_text_embedder
 
@@ -99,6 +107,11 @@ class _Job:
 
     def write(self, model, *, source, target, report):
         """Writes the shard `target` of the file `source`; returns its number of rows."""
+        if self.command == "index":
+            from keras_bert.search.parts import write_part
+
+            options = {"settings": self.settings, "report": report}
+            return write_part(model, source=source, target=target, **options)
         given = {"model": model, "data": source, "output": target, "report": report}
         if self.command == "embed":
             from keras_bert.inference.embed_to_file import embed_to_file
@@ -175,6 +188,50 @@ def embed_files(
     )  # fmt: skip
 
 
+def index_files(
+    *,
+    model: str | os.PathLike,
+    data: str | Sequence[str],
+    output: str | os.PathLike,
+    force: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    beam_options: Sequence[str] = (),
+    report: Report = None,
+) -> int:
+    """Builds one index of the texts of many files, as a Beam job; returns the number of texts.
+
+    Workers write the index of each file into the folder OUTPUT.tar, which is on a file system that
+    they reach. This process merges them in the order of the files' names, and deletes that folder
+    at the end. The vectors are those of `Index.build` of each file, with any number of workers.
+
+    Args: as of `predict_files`; `output` is a folder of this machine, and `settings` are those of
+    `IndexSettings`.
+
+    Raises InputError: see `predict_files`; two files have a text of the same id, or the output is
+    there already.
+    """
+    from keras_bert.base.ownership import check_output_folder
+    from keras_bert.search.embedders import name_of
+    from keras_bert.search.parts import merge_parts
+    from keras_bert.search.segments import is_index, is_unfinished
+
+    output = str(output).rstrip("/")
+    check_output_folder(output, is_ours=is_index, force=force or is_unfinished(output))
+    parts = f"{output}.tar"
+    shards = _run(
+        "index", model=model, data=data, output=parts, force=force, settings=settings,
+        beam_options=beam_options, report=report,
+    )  # fmt: skip
+    made_of = hashlib.sha256(json.dumps(shards).encode()).hexdigest()
+    pairs = [
+        (shard["input"], functools.partial(_copy, f"{parts}/{shard['output']}")) for shard in shards
+    ]
+    index = merge_parts(output, pairs, model=name_of(model), made_of=made_of, force=force)
+    with ShardsFolder(parts, force=True, inputs="nothing") as folder:
+        folder.discard()
+    return len(index)
+
+
 def _run(command, *, model, data, output, force, settings, beam_options, report):
     output, settings = str(output).rstrip("/"), dict(settings or {})
     endings = _ENDINGS[command]
@@ -240,6 +297,12 @@ def _check(command, model, settings):
         from keras_bert.inference.predict import open_task
 
         open_task(PredictSettings, predict_settings, given)
+    elif command == "index":
+        from keras_bert.search import IndexSettings
+        from keras_bert.search.embedders import open_embedder
+
+        IndexSettings.of(settings)
+        open_embedder(folder)
     else:
         from keras_bert.inference.embed import open_embedder
         from keras_bert.inference.vector_settings import EmbedderSettings, EmbedToFileSettings

@@ -79,11 +79,12 @@ _HOMES = {
         "keras_bert.inference.generate": "generate next_tokens log_probability",
         "keras_bert.inference.senses": "senses SenseVectors word_similarity",
         "keras_bert.inference.nearest": "nearest WordVectors",
+        "keras_bert.search.index": "Index load_index",
         "keras_bert.exports.saved_model": "export",
         "keras_bert.checkpoints.convert": "convert push",
         "keras_bert.serving.serve": "serve BackgroundServer",
         "keras_bert.serving.ask": "ask",
-        "data_gen.inference": "predict_files embed_files",
+        "data_gen.inference": "predict_files embed_files index_files",
         "data_gen.vocabulary": "learn_vocabulary",
         "data_gen.pretraining_data": "pretraining_data",
         "keras_bert.records.inspection": "inspect",
@@ -103,6 +104,7 @@ __all__ = sorted(_HOMES)
 if TYPE_CHECKING:
     import keras_bert.sklearn  # noqa: F401
     from data_gen.inference import embed_files as embed_files
+    from data_gen.inference import index_files as index_files
     from data_gen.inference import predict_files as predict_files
     from data_gen.pretraining_data import pretraining_data as pretraining_data
     from data_gen.vocabulary import learn_vocabulary as learn_vocabulary
@@ -168,6 +170,8 @@ if TYPE_CHECKING:
     from keras_bert.pictures.words import draw_similarity as draw_similarity
     from keras_bert.records.inspection import inspect as inspect
     from keras_bert.samples.quickstart import quickstart as quickstart
+    from keras_bert.search.index import Index as Index
+    from keras_bert.search.index import load_index as load_index
     from keras_bert.serving.ask import ask as ask
     from keras_bert.serving.serve import BackgroundServer as BackgroundServer
     from keras_bert.serving.serve import serve as serve

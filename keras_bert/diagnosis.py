@@ -19,6 +19,7 @@ EXTRAS = {
     "keras-nlp": ("converts from and to presets of keras-nlp (keras-hub)", 32),
     "jax": ("runs the models on KERAS_BACKEND=jax", 380),
     "pictures": ("draws attention, embeddings and learning curves", 74),
+    "search": ("stems of words in an index, --stemming", 2),
     "notebooks": ("JupyterLab, for work in notebooks", 362),
     "docs": ("builds the pages of docs/ as a site", 118),
 }

@@ -24,10 +24,12 @@ RANKS = [
     ("layers", "layers.*"),
     ("heads", "heads.*"),
     ("encoders", "encoders.*"),
-    ("tasks", "tasks.*", "optimizers", "optimizers.*"),
+    # With the search that ranks documents.
+    ("tasks", "tasks.*", "optimizers", "optimizers.*", "search.vectors"),
     ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),
     ABOVE_TASKS,
     ("inference", "inference.*"),
+    ("search", "search.*"),
     ("training", "training.*", "sklearn", "diagnosis"),
     ("exports", "exports.*"),
     ("pictures", "pictures.*", "samples", "samples.*", "serving", "serving.*"),
@@ -228,7 +230,7 @@ def test_data_gen_imports_only_what_the_jobs_share_with_training():
             part = short(imported).split(".")[0]
             is_late = name == INFERENCE_JOB and not at_module_level
             may_import = part in DATA_GEN_MAY_IMPORT or (
-                is_late and part in {"checkpoints", "inference"}
+                is_late and part in {"checkpoints", "inference", "search"}
             )
             assert may_import, (name, imported)
 

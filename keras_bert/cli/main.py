@@ -16,6 +16,7 @@ from keras_bert.cli import (
     doctor,
     model_commands,
     overview,
+    search_commands,
     serving_commands,
     training_commands,
 )
@@ -95,6 +96,8 @@ GROUPS = {
         model_commands.generate,
         model_commands.senses,
         model_commands.nearest,
+        search_commands.index,
+        search_commands.search,
     ),
     "serve": (
         serving_commands.export,

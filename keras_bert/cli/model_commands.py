@@ -42,6 +42,7 @@ from keras_bert.inference.vector_settings import (
 )
 from keras_bert.readers import TextFileSettings
 from keras_bert.readers.glue import glue_submission
+from keras_bert.search import EvaluateIndexSettings
 from keras_bert.tasks import settings_class, task_class
 
 _TENSORFLOW = ("tensorflow",)
@@ -51,6 +52,8 @@ _LIST_OF_NUMBERS = re.compile(r"(?<=\[)\n[-+.,\d\seE]+(?=\])")
 
 
 def _evaluate_settings(first):
+    if first.index is not None:
+        return EvaluateIndexSettings
     if has_data_folder(first):
         return EvaluateRecordsSettings
     return evaluate_settings(settings_class(task_type_of_model(first)))
@@ -104,11 +107,17 @@ def evaluate(settings, arguments):
     keras-bert evaluate --model runs/spam --data dev.tsv
     keras-bert evaluate --model runs/mnli --glue MNLI-mm --data glue/
     keras-bert evaluate --model runs/pretrained --data data/
+    keras-bert evaluate --index texts.index --data beir/ --output queries.csv
+
+    An index is evaluated on a retrieval folder, by vectors, and if it has words also by words and
+    by both.
     """
     import json
 
     from keras_bert.inference.evaluate import evaluate
 
+    if arguments.settings_class is EvaluateIndexSettings:
+        return _evaluate_index(settings, arguments)
     metrics = evaluate(**settings, report=report)
     errors = metrics.pop("errors", [])
     if arguments.json:
@@ -121,6 +130,25 @@ def evaluate(settings, arguments):
     if arguments.settings_class is EvaluateRecordsSettings:
         return report_next(after_pretraining(settings["model"], metrics))
     report_next(export_command(settings["model"]))
+
+
+def _evaluate_index(settings, arguments):
+    """The metrics of an index: a row for vectors, words and both."""
+    import json
+
+    from keras_bert.search.index import load_index
+
+    settings = EvaluateIndexSettings.of(settings)
+    index = load_index(settings.index, embedder=settings.model)
+    options = {"qrels": settings.qrels, "output": settings.output, "force": settings.force}
+    metrics = index.evaluate(settings.data, **options, report=report)
+    if arguments.json:
+        print(json.dumps(metrics, indent=2, allow_nan=False))
+    else:
+        print(metrics_text(metrics))
+    if settings.output is not None:
+        report(f"Wrote {settings.output}.")
+    report_next(f'keras-bert search {shlex.quote(settings.index)} "…"')
 
 
 @command(

@@ -70,6 +70,7 @@ def serve(settings, arguments):
 
     keras-bert serve --models savedmodels/spam
     keras-bert serve --models savedmodels --attention runs/pretrain --rest-port 8080
+    keras-bert serve texts.index
 
     The server is one process, reachable from this machine only unless --host is given. For
     production, use TensorFlow Serving, which takes the same folders. A new version folder is loaded
@@ -79,7 +80,7 @@ def serve(settings, arguments):
     from keras_bert.serving.model_version import lay_kernels_out_once
     from keras_bert.serving.serve import serve
 
-    lay_kernels_out_once(settings["models"])
+    lay_kernels_out_once(settings.get("models"))
     serve(**settings, report=lambda line: print(line, flush=True))
 
 

@@ -21,7 +21,7 @@ def first_arguments(argv):
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("command", nargs="?")
-    for name in ("task", "glue", "settings", "model", "data"):
+    for name in ("task", "glue", "settings", "model", "data", "index"):
         parser.add_argument(f"--{name}", nargs="?")
     parser.add_argument("--models", nargs="*")
     for names in (("-h", "--help"), ("--help-all",)):

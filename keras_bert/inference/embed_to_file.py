@@ -245,18 +245,21 @@ def _count_lines(path):
 class TextColumns:
     """The columns of a table of texts, in the types that Parquet holds them in.
 
-    A column that is called as one of an embedding is renamed `input_NAME`, and the text's own one
+    A column that is called as one of the output is renamed `input_NAME`, and the text's own one
     that is called `text` is that. Numbers, dates and the like keep their types; values of several
     types, or of a type that Parquet lacks, are text, and what is no text is JSON.
 
     Args:
         source: the `TextSource`, whose table is read once for the types if it can be read again.
+        output: the columns of the output; None is those of an embedding.
+        own: the names of columns that the output has under another name.
     """
 
-    def __init__(self, source):
+    def __init__(self, source, *, output=None, own=()):
         columns = source.columns_for_output()
-        own = [name for name in ("text",) if (source.schema or {}).get("text") == [name]]
-        self._names = names_beside(source, columns, _COLUMNS, own)
+        columns = {name: kind for name, kind in columns.items() if name not in own}
+        text = [name for name in ("text",) if (source.schema or {}).get("text") == [name]]
+        self._names = names_beside(source, columns, output or _COLUMNS, text)
         self._types = {name: columns[name] for name in self._names.values()}
 
     @property

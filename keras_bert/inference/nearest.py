@@ -13,6 +13,7 @@ from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.inference.vector_settings import NearestSettings
 from keras_bert.layers.embeddings import embedding_table
 from keras_bert.readers.rated_pairs import RatedPairs
+from keras_bert.search.vectors import most_similar
 
 _TOGETHER = 256  # analogies that are answered by one matrix product
 
@@ -212,14 +213,17 @@ class WordVectors:
         return [] if self.vocabulary.unk_id in ids else ids
 
     def _nearest(self, vector, without, top_k):
-        similarity = self.table @ vector  # (V,)
-        similarity[[*without, *self.vocabulary.special_ids]] = -np.inf
-        order = np.argsort(-similarity, kind="stable")[:top_k]
+        (ids,), (similarity,) = self._most_similar(vector[None], top_k, without)
         return [
-            Neighbour(self.vocabulary.token_name(int(id)), round(float(similarity[id]), 6))
-            for id in order
-            if similarity[id] > -np.inf
+            Neighbour(self.vocabulary.token_name(id), round(cosine, 6))
+            for id, cosine in zip(ids.tolist(), similarity.tolist(), strict=True)
         ]
+
+    def _most_similar(self, vectors, top_k, without=()):
+        """The `Best` of the tokens that are not special, and not among the ids `without`."""
+        allowed = np.ones(len(self.table), bool)
+        allowed[[*without, *self.vocabulary.special_ids]] = False
+        return most_similar(vectors, [self.table], top_k=top_k, allowed=[allowed])
 
     def _answered(self, questions):
         """-> (number of correct answers, of questions, of those that are skipped)."""
@@ -230,10 +234,10 @@ class WordVectors:
         for begin in range(0, len(answerable), _TOGETHER):
             some = answerable[begin : begin + _TOGETHER]
             a, b, c = (self.table[some[:, column]] for column in range(3))
-            similarity = (b - a + c) @ self.table.T  # (Q, V)
-            similarity[:, self.vocabulary.special_ids] = -np.inf
-            np.put_along_axis(similarity, some[:, :3], -np.inf, axis=1)
-            correct += int((similarity.argmax(axis=1) == some[:, 3]).sum())
+            found = self._most_similar(b - a + c, 4).rows  # one at least is none of the three
+            is_other = (found[:, :, None] != some[:, None, :3]).all(axis=2)
+            first = np.take_along_axis(found, is_other.argmax(axis=1)[:, None], axis=1)[:, 0]
+            correct += int(((first == some[:, 3]) & is_other.any(axis=1)).sum())
         return correct, len(answerable), len(questions) - len(answerable)
 
 

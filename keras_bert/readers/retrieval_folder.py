@@ -137,6 +137,11 @@ class RetrievalSource(ExampleSource):
             yield f"{count} of the qrels are not in {CORPUS}, and count as not found."
 
 
+def corpus_records(folder):
+    """Yields (where, {id, text}) of the documents of a folder, in their order."""
+    return _records(Path(folder, CORPUS))
+
+
 def _records(path):
     """Yields (where, {id, text}) of a JSON Lines file; InputError for an id that comes twice."""
     file, seen = TextFile(path), set()

@@ -212,6 +212,10 @@ class TextSource(ExampleSource):
             return [*dict.fromkeys(chain.from_iterable(e.row for e in self._examples))]
         return self._records.all_names()
 
+    def existing_column(self, column):
+        """The name of a column by its name or its number from 1; InputError if there is none."""
+        return self._records.existing(column)
+
     def written_name(self, name):
         """The name of a column as the header of the file has it."""
         return self._records.written.get(name, name)

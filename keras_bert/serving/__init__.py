@@ -29,9 +29,20 @@ class ServeSettings(Settings):
 
     REMOVED = {"grpc_port": "Use {rest_port}, or TensorFlow Serving, which also speaks gRPC."}
 
-    models: Paths = required(
-        help="an exported model, or a folder of several; each has the name of its folder",
+    index: PathText | None = setting(
+        None,
+        help="an index to search, the output of index; it has the name of its folder",
+        unit="INDEX",
+        positional=True,
+        default_help="none",
+    )
+    models: Paths | None = setting(
+        None,
+        help="an exported model, or a folder of several, and of indexes; each has the name of its "
+        "folder",
         unit="FOLDER",
+        default_help="pass an index",
+        common=True,
     )
     host: str = setting(
         "127.0.0.1",
@@ -74,6 +85,8 @@ class ServeSettings(Settings):
     )
 
     def check(self):
+        if self.index is None and self.models is None:
+            raise InputError.naming("Pass {models}, or an index.")
         for name in self.allowed_hosts or ():
             if not re.fullmatch(r"\*|(\*\.)?[^*]+", name):
                 raise InputError.naming(

@@ -15,6 +15,7 @@ with needs_extra("The server"):
     from starlette.concurrency import iterate_in_threadpool
 
     from keras_bert.serving.bounds import ANY_ADDRESS, TimedProtocol, host_names
+    from keras_bert.serving.indexes import ServedIndex, index_folders
     from keras_bert.serving.model_version import ServedModel, model_folders
     from keras_bert.serving.rest import http_application
 
@@ -41,14 +42,20 @@ class DevelopmentServer:
         self._report = report
         self._settings = settings
         folders, host = model_folders(settings.models), settings.host
+        indexes = index_folders(settings.index, settings.models)
         self._host_names = host_names(host, settings.allowed_hosts or ())
         # A port that is in use is found before the models are loaded, which takes seconds.
         self._listening = _listen(host, settings.rest_port)
         with contextlib.ExitStack() as stack:
             stack.callback(self._listening.close)
             self._load(folders)
+            self._indexes = {name: ServedIndex(name, path) for name, path in indexes.items()}
+            for index in self._indexes.values():
+                self._report(index.line)
             stack.pop_all()
-        self._application = http_application(self._models, settings, self._host_names)
+        self._application = http_application(
+            self._models, self._indexes, settings, self._host_names
+        )
         config = uvicorn.Config(
             self._application,
             http=functools.partial(TimedProtocol, timeout=settings.timeout),
@@ -77,7 +84,10 @@ class DevelopmentServer:
 
     def report_addresses(self):
         self._report("This server is for development. For production, use TensorFlow Serving.")
-        self._report(f"REST   {self.rest}/v1/models/{next(iter(self._models))}")
+        for name in [*self._models][:1]:
+            self._report(f"REST   {self.rest}/v1/models/{name}")
+        for name in self._indexes:
+            self._report(f"REST   {self.rest}/v1/indexes/{name}:search")
         self._report(f"Page   {self.rest}/")
         if self._settings.host in ANY_ADDRESS:
             names = ", ".join(self._host_names)
@@ -120,6 +130,7 @@ class DevelopmentServer:
                 if name not in self._models:
                     self._models[name] = ServedModel(name, folder)
         yield from filter(None, map(ServedModel.refresh, self._models.values()))
+        yield from filter(None, map(ServedIndex.refresh, self._indexes.values()))
 
 
 def _listen(host, port):

@@ -15,6 +15,7 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_bert.base.errors import InputError
 from keras_bert.exports.server_files import WARMUP_FILE
+from keras_bert.search.segments import is_index
 from keras_bert.serving.errors import HTTP_STATUS, ServerError
 from keras_bert.serving.tensors import DEFAULT_SIGNATURE
 
@@ -31,10 +32,12 @@ def model_folders(folders):
         InputError: a folder has no model or an invalid name, or two models have the same name.
     """
     named = {}
-    for given in map(Path, folders):
+    for given in map(Path, folders or ()):
+        if is_index(given):
+            continue
         models = [given] if version_folders(given) else _entries(given)
         models = sorted(filter(version_folders, models))
-        if not models:
+        if not models and not any(map(is_index, _entries(given))):
             raise InputError(
                 f"No exported model in {given}. Expected a folder that keras-bert export wrote, "
                 "with versions numbered up to 2^63 - 1, or a folder of such folders."
@@ -94,7 +97,7 @@ def lay_kernels_out_once(folders):
     """
     with contextlib.suppress(InputError):
         newest = [version_folders(folder)[-1] for folder in model_folders(folders).values()]
-        if all(map(_is_in_bfloat16, newest)):
+        if newest and all(map(_is_in_bfloat16, newest)):
             os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "true")
 
 

@@ -21,6 +21,7 @@ from starlette.staticfiles import StaticFiles
 
 from keras_bert.base.errors import InputError
 from keras_bert.inference.embed import open_model
+from keras_bert.inference.table_files import as_json
 from keras_bert.pictures.texts import project
 from keras_bert.pictures.tokens import attention_reader
 from keras_bert.serving import tensors
@@ -50,11 +51,12 @@ register_url_convertor("model", _Model())
 register_url_convertor("version", _Version())
 
 
-def http_application(models, settings, host_names):
+def http_application(models, indexes, settings, host_names):
     """The Starlette application of a server.
 
     Args:
         models: the `ServedModel`s by name.
+        indexes: the `ServedIndex`es by name.
         settings: `ServeSettings`; `InputError` if `attention` is not a model folder.
         host_names: see `bounds.host_names`.
 
@@ -68,6 +70,8 @@ def http_application(models, settings, host_names):
         Route(f"{_MODEL}:regress", no_method, methods=["POST"]),
         Route(f"{_MODEL}/metadata", _metadata),
         Route(_MODEL, _status),
+        Route("/v1/indexes/{name:model}:search", _search, methods=["POST"]),
+        Route("/v1/indexes/{name:model}", _index),
         Route("/monitoring/prometheus/metrics", _rejecting(no_metrics, "NOT_FOUND")),
         Route("/try/models", _page_models),
         Route("/try/vectors", _page_vectors, methods=["POST"]),
@@ -86,7 +90,7 @@ def http_application(models, settings, host_names):
     )
     state = application.state
     state.models, state.timeout, state.max_batch = models, settings.timeout, settings.max_batch
-    state.unanswered = 0
+    state.unanswered, state.indexes = 0, indexes
     state.read_attention = (
         None if settings.attention is None else attention_reader(*open_model(settings.attention))
     )
@@ -146,12 +150,34 @@ async def _status(request):
     return _indented(model_named(request.app.state.models, name).status(number))
 
 
+@_post
+async def _search(request, asked):
+    index, most = _index_named(request), request.app.state.max_batch
+    found = await run_in_threadpool(index.search, asked, max_batch=most)
+    body = await run_in_threadpool(json.dumps, as_json(found), ensure_ascii=False)
+    return Response(body, media_type="application/json")
+
+
+async def _index(request):
+    return _indented(_index_named(request).describe())
+
+
+def _index_named(request):
+    indexes, name = request.app.state.indexes, request.path_params["name"]
+    if name not in indexes:
+        raise ServerError(f"The server has no index called {name!r}.", code="NOT_FOUND")
+    return indexes[name]
+
+
 async def _page_models(request):
-    """The names of the models, and the number of texts to send in one request."""
+    """The names of the models, the indexes, and the number of texts to send in one request."""
     state = request.app.state
     names, batch = sorted(state.models), min(32, state.max_batch)
     has_attention = state.read_attention is not None
-    return JSONResponse({"models": names, "attention": has_attention, "batch": batch})
+    indexes = [index.describe() for index in state.indexes.values()]
+    return JSONResponse(
+        {"models": names, "indexes": indexes, "attention": has_attention, "batch": batch}
+    )
 
 
 @_post

@@ -11,7 +11,7 @@ from keras_bert.serving import ServeSettings
 
 @takes(ServeSettings)
 def serve(*, report=print, **settings) -> None:
-    """Serves exported models over REST, with a page to try them, until it is interrupted.
+    """Serves exported models and indexes over REST, with a page, until it is interrupted.
 
     It is for development: one process, without encryption or authentication. TensorFlow Serving
     takes the same folders and answers the same requests.
@@ -43,7 +43,7 @@ class BackgroundServer:
             next(kb.ask(url=server.rest, model="spam", text=["Win cash prizes"]))
 
     Args:
-        models: an exported model, or a folder of several; or a list of these.
+        models: an exported model, or a folder of several; or a list of these. None with `index`.
         **settings: those of `serve`; `rest_port=0` takes any free port.
 
     Attributes:
@@ -54,7 +54,7 @@ class BackgroundServer:
         InputError: see `serve`.
     """
 
-    def __init__(self, *, models: Any, **settings: Any):
+    def __init__(self, *, models: Any = None, **settings: Any):
         from keras_bert.serving.development_server import DevelopmentServer
 
         self.logs = []

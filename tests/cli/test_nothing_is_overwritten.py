@@ -27,6 +27,8 @@ def models(tmp_path_factory):
     save_folder(encoder, tokenizer, folder / "encoder")
     task = kb.Classifier(encoder, tokenizer, labels=["ham", "spam"])
     save_folder(task, tokenizer, folder / "task")
+    task = kb.TextEmbedder(encoder, tokenizer)
+    save_folder(task, tokenizer, folder / "embedder")
     task = kb.FillMask(make_encoder(tokenizer, pooler=False), tokenizer)
     save_folder(task, tokenizer, folder / "mlm")
     config = kb.StaticConfig(vocab_size=len(tokenizer), hidden_size=3)
@@ -94,6 +96,11 @@ def hard_linked(name, to):
 def embedded(here):
     """A file of `embed`."""
     kb.embed_to_file(model="m/encoder", data="in.txt", output="own.parquet")
+
+
+def indexed(here):
+    """An index of texts."""
+    kb.Index.build("m/embedder", "in.txt", output="i")
 
 
 def adapter(here):
@@ -166,6 +173,11 @@ OVERWRITES = [
         None,
         "did not write",
     ),
+    ("index --model m/embedder --data in.txt --output m --force", None, "also the input"),
+    ("index --model m/embedder --data in.txt --output m/embedder --force", None, "also the input"),
+    ("index --index i --format qdrant --output mine.jsonl --force", indexed, "did not write"),
+    ("search i a --output mine.csv --force", indexed, "did not write"),
+    ("search i a --output mine.parquet --force", indexed, "did not write"),
     ("surprisal --model m/mlm --text a --picture mine.png", None, "did not write"),
     ("compare --models m/task m/task --data in.csv --picture mine.png", None, "did not write"),
     ("init --output mine.toml --force", None, "did not write"),

@@ -152,6 +152,7 @@ PAGES_OF_BENCHMARKS = ("benchmarks.md",)  # which have flags of their own
 FLAGS_OF_OTHERS = {
     ("CONTRIBUTING.md", "--graphs-as-written"),
     ("clusters.md", "--runner"),
+    ("search.md", "--runner"),
     ("clusters.md", "--add-opens"),
     ("clusters.md", "--parallelism"),
     ("moving_from_spanbert.md", "--span-upper"),

@@ -5,9 +5,11 @@
 // answers.
 
 import { readMetadata, ask, post, get } from "./rest.js";
-import { element, fixed, bars, marked, attentionTable, nearestList } from "./show.js";
+import { element, fixed, bars, marked, attentionTable, nearestList, resultList } from "./show.js";
 import { textMap } from "./map.js";
 import { entities } from "./entities.js";
+
+const SEARCHED = "an index"; // in place of a signature
 
 const TASKS = [
   {
@@ -77,6 +79,19 @@ const TASKS = [
     show: showAnswer,
   },
   {
+    id: "search",
+    title: "Search",
+    needs: "an index",
+    signatures: [SEARCHED],
+    fits: (index) => index.by.length > 0,
+    fields: [
+      { name: "text", label: "What to find", value: "How do I open a file?", rows: 2 },
+      { name: "by", label: "By", options: ["both", "vectors", "words"] },
+      { name: "filter", label: "Only texts with these values: a line COLUMN=VALUE each", rows: 1 },
+    ],
+    show: showResults,
+  },
+  {
     id: "attention",
     title: "Attention",
     needs: "a model folder, named with --attention FOLDER,",
@@ -129,6 +144,11 @@ for (const name of settings.models) {
   } catch {
     // A model without a version that loads is none to try.
   }
+}
+for (const index of settings.indexes) {
+  // A choice is shown where there is one.
+  const takesAlso = (field) => field !== "by" || index.by.length > 1;
+  models.push({ ...index, signature: SEARCHED, takesAlso });
 }
 build();
 
@@ -192,7 +212,9 @@ function fillPanel(panel, task, fitting) {
   const model = () => fitting[chosen ? chosen.select.selectedIndex : 0];
   const areas = task.fields.map((field) => {
     const id = `${task.id}-${field.name}`;
-    const area = element("textarea", { id, rows: field.rows ?? 3, value: field.value, dir: "auto" });
+    const text = { id, rows: field.rows ?? 3, value: field.value ?? "", dir: "auto" };
+    const area = field.options ? element("select", { id }) : element("textarea", text);
+    for (const option of field.options ?? []) area.append(element("option", {}, option));
     const label = element("label", { htmlFor: id }, field.label);
     form.append(label, area);
     return { name: field.name, label, area };
@@ -299,6 +321,19 @@ async function showAnswer(model, given) {
 async function showAttention(model, given) {
   const { tokens, attention } = await post("/try/attention", given);
   return attentionTable(tokens, attention);
+}
+
+async function showResults(index, given) {
+  const filter = {};
+  for (const line of (given.filter ?? "").split("\n").filter((line) => line.trim())) {
+    const [column, ...value] = line.split("=");
+    if (!value.length) throw new Error(`Write a filter as COLUMN=VALUE, not "${line}".`);
+    (filter[column.trim()] ??= []).push(value.join("=").trim());
+  }
+  const asked = { text: given.text, by: given.by ?? index.by[0], filter };
+  const { results } = await post(`/v1/indexes/${encodeURIComponent(index.name)}:search`, asked);
+  if (!results[0].length) return [element("p", { className: "hint" }, "No texts found.")];
+  return [resultList(results[0])];
 }
 
 async function showSimilarity(model, given) {

@@ -50,6 +50,38 @@ export function marked(text, spans) {
   return shown;
 }
 
+const AROUND = 200; // characters that are shown before and after a passage
+const SHOWN = 600; // characters of a text without passages
+
+// rows: the objects of results; with `passage`, `start` and `end` it is highlighted.
+export function resultList(rows) {
+  const list = element("ol", { className: "results" });
+  for (const { score, id, text, passage, start, end, rank, ...others } of rows) {
+    const item = element("li");
+    const title = element("p", { className: "id" }, `${id} `);
+    title.append(element("small", {}, fixed(score)));
+    item.append(title, excerpt(text, passage === undefined ? null : { start, end, label: "" }));
+    const values = Object.entries(others).filter(([, value]) => value !== null);
+    const columns = values.map(([name, value]) => `${name}: ${value}`).join(" · ");
+    if (columns) item.append(element("p", { className: "hint" }, columns));
+    list.append(item);
+  }
+  return list;
+}
+
+// A text, or what is around its passage, in characters as Python counts them.
+function excerpt(text, passage) {
+  const characters = Array.from(text);
+  const first = passage ? Math.max(0, passage.start - AROUND) : 0;
+  const last = passage ? passage.end + AROUND : SHOWN;
+  const before = first > 0 ? "…" : "";
+  const after = last < characters.length ? "…" : "";
+  const cut = before + characters.slice(first, last).join("") + after;
+  if (!passage || (passage.start === 0 && passage.end >= characters.length)) return marked(cut, []);
+  const move = before.length - first;
+  return marked(cut, [{ ...passage, start: passage.start + move, end: passage.end + move }]);
+}
+
 // tokens: [S]; attention: [L][N][S][S], from each token (row) to each (column).
 export function attentionTable(tokens, attention) {
   const controls = element("div", { className: "row" });

@@ -4,11 +4,11 @@ import numpy as np
 from scipy.stats import rankdata
 
 from keras_bert.readers.retrieval_folder import RETRIEVAL
+from keras_bert.search.vectors import ranked_documents
 from keras_bert.tasks.text_embedding import BINARY, PAIRS, SCORES
 from keras_bert.tasks.text_embedding.metrics import (
     binary_pair_metrics,
     pair_similarities,
-    ranked_documents,
     rated_pair_metrics,
     retrieval_metrics,
     triplet_accuracy,

@@ -10,8 +10,6 @@ from keras_bert.tasks.text_embedding import COSINE, DOT, EUCLIDEAN
 
 AT = (1, 3, 5, 10)  # the k of accuracy, precision and recall
 DEPTH, RANKED = 10, 100  # of MRR and nDCG, and of MAP
-# Numbers in the scores that are computed at once (64 MiB).
-_NUMBERS_TOGETHER = 1 << 24
 
 
 def unit(vectors):
@@ -99,40 +97,6 @@ def binary_pair_metrics(similarity, labels):
 def triplet_accuracy(positive, negative):
     """The fraction of rows whose positive is more similar than the negative: (N,), (N,)."""
     return float(np.mean(np.asarray(positive) > np.asarray(negative)))
-
-
-def ranked_documents(queries, documents, ids, *, by=COSINE, depth=RANKED, left_out=None):
-    """The most similar documents of each query, by similarity, then by id.
-
-    Args:
-        queries: vectors (Q, D).
-        documents: vectors (N, D).
-        ids: the N ids, strings.
-        by: see `similarities`.
-        depth: how many of each query.
-        left_out: for each query the id of a document that is not among them, or None.
-
-    Returns:
-        A list of Q lists of ids.
-    """
-    # In the order of ids, by which a stable sort breaks ties.
-    order = sorted(range(len(ids)), key=lambda number: ids[number])
-    documents, ids = documents[order], [ids[number] for number in order]
-    places = {id: number for number, id in enumerate(ids)}
-    depth, ranked = min(depth, len(ids)), []
-    size = max(1, _NUMBERS_TOGETHER // max(1, len(ids)))
-    for start in range(0, len(queries), size):
-        scores = np.array(similarities(queries[start : start + size], documents, by=by))
-        for number, row in enumerate(scores):
-            without = left_out[start + number] if left_out is not None else None
-            if without in places:
-                row[places[without]] = -np.inf
-            # All that are at least as similar as the last one, of which ties are then ordered.
-            least = np.partition(row, len(row) - depth)[len(row) - depth]
-            some = np.flatnonzero(row >= least)
-            some = some[np.argsort(-row[some], kind="stable")][:depth]
-            ranked.append([ids[place] for place in some if row[place] > -np.inf])
-    return ranked
 
 
 def retrieval_metrics(ranked, relevant):

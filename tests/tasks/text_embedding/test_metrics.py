@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, matthews_corrcoef
 
+from keras_bert.search.vectors import ranked_documents
 from keras_bert.tasks.text_embedding import SIMILARITIES
 from keras_bert.tasks.text_embedding.metrics import (
     binary_pair_metrics,
     pair_similarities,
-    ranked_documents,
     rated_pair_metrics,
     retrieval_metrics,
     similarities,

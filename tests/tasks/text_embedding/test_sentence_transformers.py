@@ -6,7 +6,8 @@ from tokenizers import Tokenizer
 
 import keras_bert as kb
 from keras_bert.checkpoints import load_task
-from keras_bert.tasks.text_embedding.metrics import ranked_documents, retrieval_metrics
+from keras_bert.search.vectors import ranked_documents
+from keras_bert.tasks.text_embedding.metrics import retrieval_metrics
 from tests.peers import ir_measures, sentence_transformers, torch
 from tests.seeds import make_rng, shifted
 from tests.small_model import make_encoder, make_mpnet_tokenizer, make_tokenizer
