@@ -36,8 +36,8 @@ class ServeSettings(Settings):
         positional=True,
         default_help="none",
     )
-    models: Paths | None = setting(
-        None,
+    models: Paths = setting(
+        (),
         help="an exported model, or a folder of several, and of indexes; each has the name of its "
         "folder",
         unit="FOLDER",
@@ -85,7 +85,7 @@ class ServeSettings(Settings):
     )
 
     def check(self):
-        if self.index is None and self.models is None:
+        if self.index is None and not self.models:
             raise InputError.naming("Pass {models}, or an index.")
         for name in self.allowed_hosts or ():
             if not re.fullmatch(r"\*|(\*\.)?[^*]+", name):

@@ -43,7 +43,7 @@ class BackgroundServer:
             next(kb.ask(url=server.rest, model="spam", text=["Win cash prizes"]))
 
     Args:
-        models: an exported model, or a folder of several; or a list of these. None with `index`.
+        models: an exported model, or a folder of several; or a list of these; none with an `index`.
         **settings: those of `serve`; `rest_port=0` takes any free port.
 
     Attributes:
@@ -54,7 +54,7 @@ class BackgroundServer:
         InputError: see `serve`.
     """
 
-    def __init__(self, *, models: Any = None, **settings: Any):
+    def __init__(self, *, models: Any = (), **settings: Any):
         from keras_bert.serving.development_server import DevelopmentServer
 
         self.logs = []
