@@ -190,9 +190,15 @@ def _phases(setting):
 
 
 def _sizes(config):
+    """The sizes that the family's config.json has by BERT's names."""
     names = ("num_hidden_layers", "hidden_size", "vocab_size")
     layers, size, tokens = (config.get(name) for name in names)
-    return f"{counted(layers, 'layer')}, hidden size {size}, {tokens:,} tokens" if tokens else ""
+    parts = [
+        layers and counted(layers, "layer"),
+        size and f"hidden size {size}",
+        tokens and f"{tokens:,} tokens",
+    ]
+    return ", ".join(filter(None, parts)) if tokens else ""
 
 
 def _metrics(metrics):
