@@ -9,7 +9,7 @@ from data_gen import inference
 from keras_bert.cli.main import main
 from keras_bert.search.index import load_index
 from tests.messages import raises_input_error
-from tests.search.test_index import WORDS, found, table
+from tests.search.indexes import WORDS, found, table
 from tests.small_model import make_encoder, make_tokenizer
 
 QUERIES = ["cat ran", "the old dog"]

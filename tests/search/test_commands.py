@@ -12,7 +12,7 @@ from keras_bert.cli.main import main
 from keras_bert.search import building
 from keras_bert.search.index import Index, load_index
 from tests.peers import qdrant_client
-from tests.search.test_index import WORDS, found, table, vectors
+from tests.search.indexes import WORDS, found, table, vectors
 from tests.small_model import make_encoder, make_tokenizer
 
 

@@ -8,7 +8,7 @@ import pytest
 import keras_bert as kb
 from keras_bert.cli.main import main
 from keras_bert.search.index import Index
-from tests.search.test_index import WORDS, sentences
+from tests.search.indexes import WORDS, sentences
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -16,7 +16,7 @@ from keras_bert.search import building, ranking
 from keras_bert.search.index import Index, load_index
 from keras_bert.search.segments import tidy
 from tests.kill_points import EVENTS, PUBLISHING, stop_at_every_call
-from tests.search.test_index import found, table
+from tests.search.indexes import found, table
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from keras_bert.search import building
 from keras_bert.search.index import Index
 from keras_bert.search.passages import passages, passages_of_words
 from keras_bert.tasks.text_embedding.metrics import unit
-from tests.search.test_index import WORDS, sentences
+from tests.search.indexes import WORDS, sentences
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -11,7 +11,7 @@ from keras_bert.search import building
 from keras_bert.search.index import Index
 from keras_bert.search.words import WordReader, stop_words_of
 from tests.peers import bm25s
-from tests.search.test_index import found, sentences, table, vectors
+from tests.search.indexes import found, sentences, table, vectors
 
 
 def bm25(query, documents, k1=1.5, b=0.75):

@@ -9,7 +9,7 @@ import requests
 import keras_bert as kb
 from keras_bert.cli.main import main
 from keras_bert.search.index import Index, load_index
-from tests.search.test_index import WORDS, table, vectors
+from tests.search.indexes import WORDS, table, vectors
 from tests.serving.running import running
 from tests.serving.test_page import ask, browser  # noqa: F401  (a fixture)
 from tests.small_model import make_encoder, make_tokenizer
