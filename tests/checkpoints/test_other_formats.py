@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_bert import QuestionAnswerer
-from keras_bert.checkpoints import find_model_folder, load, load_task, loading, save_folder
+from keras_bert.checkpoints import find_model_folder, load, load_task, locations, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
 from keras_bert.cli.task_types import task_type_of
@@ -132,7 +132,7 @@ def test_a_folder_may_be_nested_deeper_than_pythons_stack(tmp_path):
     try:
         (deep / "notes.txt").touch()
         (tmp_path / "m" / "config.json").touch()
-        files = loading._files_below(tmp_path)
+        files = locations._files_below(tmp_path)
         assert PurePosixPath("m", "config.json") in files and len(files) == 2
     finally:
         subprocess.run(["rm", "-r", tmp_path / "m"], check=True)  # pytest's own cannot
