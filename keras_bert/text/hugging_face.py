@@ -214,7 +214,7 @@ class TokenizerFolder:
             if not isinstance(token, str | None):
                 raise InputError(f"{source}: {field.name}_token should be a string.")
             tokens[field.name] = token
-        # A tokenizer.json alone may have fewer than BERT; those of a unigram model are pieces of it.
+        # A tokenizer.json alone may have fewer than BERT; a unigram model lists its own.
         if not config and self._model and not self.has_unigram():
             ids = self._ids()
             tokens = {role: token for role, token in tokens.items() if token in ids}
