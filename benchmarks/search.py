@@ -163,7 +163,7 @@ def indexing(arguments):
 
 
 def million(arguments):
-    """What an index of a million random vectors takes."""
+    """The time and memory of an index of a million random vectors."""
     from keras_bert.search.index import Index
 
     texts = [f"text {number}" for number in range(arguments.million)]

@@ -1,4 +1,4 @@
-"""What an index finds by vectors, by words and by both: questions of XQuAD among books' passages.
+"""Retrieval by vectors, by words and by both: questions of XQuAD among passages of books.
 
     python benchmarks/search_found.py --output runs/search --seeds 0 1 2
 

@@ -319,6 +319,13 @@ def test_importing_the_package_and_parsing_a_command_line_load_nothing_heavy():
     assert not loaded & {"tensorflow", "keras", "apache_beam", "numpy", "tokenizers"}
 
 
+def test_the_parts_of_a_run_load_nothing_heavy():
+    """The settings import them, and whoever asks for a command's help imports those."""
+    parts = [name for name in MODULES if name.startswith("keras_bert.training.parts.")]
+    loaded = loaded_after(f"import {', '.join(parts)}")
+    assert len(parts) > 10 and not loaded & {"tensorflow", "keras", "numpy"}
+
+
 def test_a_data_job_loads_tokenizers_only_to_write_a_file_of_theirs():
     assert "tokenizers" not in loaded_after("import data_gen.pretraining_data")
 

@@ -302,8 +302,8 @@ def merged(*classes: type) -> Any:
 
 
 def as_list(value):
-    """A setting with several values, or the list of one."""
-    return value if isinstance(value, list) else [value]
+    """The values of a setting that may have several: a list, empty for None."""
+    return [] if value is None else value if isinstance(value, list) else [value]
 
 
 @functools.cache

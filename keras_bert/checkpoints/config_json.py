@@ -1,8 +1,10 @@
 """What a config.json says besides the encoder: its class, its labels, this library's own key."""
 
 from math import isfinite
+from pathlib import Path
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import read_json
 from keras_bert.readers.labels import is_missing
 from keras_bert.readers.sources import is_text
 
@@ -76,3 +78,26 @@ def labels_from_config(config_json, *, source):
     if len(set(by_number.values())) < len(by_number):
         raise InputError(f"{source}: id2label gives two numbers the same label.")
     return [by_number[i] for i in range(len(by_number))]
+
+
+def columns_of(options, *, source):
+    """{part of an example: its columns} in `stored` options, of the data that it was trained on."""
+    columns = options.get("columns")
+    is_valid = isinstance(columns, dict) and all(
+        isinstance(names, list) and all(isinstance(name, str | int) for name in names)
+        for names in columns.values()
+    )
+    if columns is not None and not is_valid:
+        raise InputError(
+            f"{source}, under {MARK}: `columns` should be an object with a list of columns for "
+            "each part of an example."
+        )
+    return columns
+
+
+def columns_of_training(folder):
+    """`columns_of` the config.json of a folder; None without one."""
+    config = Path(folder) / CONFIG
+    if not config.exists():
+        return None
+    return columns_of(stored(read_json(config), source=config), source=config)

@@ -1,4 +1,4 @@
-"""Where a model is: a folder, the output of a run, a name (`hf://…`) or another format.
+"""Folders of models, found by a path, the output of a run, a name (`hf://…`) or another format.
 
 Other formats than Hugging Face's are converted once, into a cache: `KERAS_BERT_CACHE`, or
 `keras-bert` in the system's folder for caches. A cached folder is named after the hash of its
@@ -76,7 +76,7 @@ def name_of(folder):
 
 
 def cache_folder():
-    """Where converted models are kept."""
+    """The folder of converted models."""
     folder = os.environ.get("KERAS_BERT_CACHE")
     if folder:
         return Path(folder)

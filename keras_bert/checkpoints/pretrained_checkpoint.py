@@ -14,7 +14,14 @@ from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.adapters import Adapter, check_base, is_adapter
-from keras_bert.checkpoints.config_json import CONFIG, MARK, class_of, labels_from_config, stored
+from keras_bert.checkpoints.config_json import (
+    CONFIG,
+    MARK,
+    class_of,
+    columns_of,
+    labels_from_config,
+    stored,
+)
 from keras_bert.checkpoints.sentence_transformers import (
     ABOUT,
     PARTS_OF_MODES,
@@ -532,7 +539,7 @@ class PretrainedCheckpoint:
 
     def columns(self):
         """{part of an example: its columns} in the data that the task was trained on, or None."""
-        return _columns(self.stored, source=self.source)
+        return columns_of(self.stored, source=self.source)
 
     def tuned(self, task):
         """The names of the stored settings that training has tuned."""
@@ -540,28 +547,6 @@ class PretrainedCheckpoint:
         if not isinstance(names, list) or not set(map(str, names)) <= set(task.stored_settings()):
             raise InputError(f"{self.source}, under {MARK}: `tuned` should be a list of settings.")
         return tuple(names)
-
-
-def columns_of_training(folder):
-    """`PretrainedCheckpoint.columns` of a folder, by its config.json alone."""
-    config = Path(folder) / CONFIG
-    if not config.exists():
-        return None
-    return _columns(stored(read_json(config), source=config), source=config)
-
-
-def _columns(stored, *, source):
-    columns = stored.get("columns")
-    is_valid = isinstance(columns, dict) and all(
-        isinstance(names, list) and all(isinstance(name, str | int) for name in names)
-        for names in columns.values()
-    )
-    if columns is not None and not is_valid:
-        raise InputError(
-            f"{source}, under {MARK}: `columns` should be an object with a list of columns for "
-            "each part of an example."
-        )
-    return columns
 
 
 def may_be_text_embedder(folder):

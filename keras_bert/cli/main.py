@@ -18,7 +18,9 @@ from keras_bert.cli import (
     overview,
     search_commands,
     serving_commands,
+    settings_file,
     training_commands,
+    vector_commands,
 )
 from keras_bert.cli.command import command, spelled_as_flag
 from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
@@ -89,13 +91,13 @@ GROUPS = {
         model_commands.compare,
         model_commands.predict,
         model_commands.zero_shot,
-        model_commands.embed,
+        vector_commands.embed,
         model_commands.fill_mask,
         model_commands.follows,
         model_commands.surprisal,
         model_commands.generate,
-        model_commands.senses,
-        model_commands.nearest,
+        vector_commands.senses,
+        vector_commands.nearest,
         search_commands.index,
         search_commands.search,
     ),
@@ -112,7 +114,7 @@ GROUPS = {
         data_commands.inspect,
         training_commands.pretrain,
     ),
-    "more": (training_commands.quickstart, training_commands.init, doctor.doctor, completion),
+    "more": (training_commands.quickstart, settings_file.init, doctor.doctor, completion),
 }
 COMMANDS = {one.name: one for commands in GROUPS.values() for one in commands}
 

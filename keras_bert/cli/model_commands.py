@@ -1,9 +1,8 @@
-"""The commands that use a trained model: evaluate, predict, embed, those of pre-training's heads,
-generate and nearest.
+"""The commands that use a trained model: evaluate, compare, predict, zero-shot, those of
+pre-training's heads and generate.
 """
 
 import re
-import shlex
 from importlib import import_module
 
 from keras_bert.base.errors import InputError, argument
@@ -16,8 +15,8 @@ from keras_bert.cli.command import (
     one_liner,
     report,
     report_next,
-    spelled_as_flag,
 )
+from keras_bert.cli.search_commands import evaluate_index
 from keras_bert.cli.task_types import (
     has_data_folder,
     task_type_of,
@@ -35,12 +34,6 @@ from keras_bert.inference import (
     evaluate_settings,
     predict_settings,
 )
-from keras_bert.inference.vector_settings import (
-    EmbedCommandSettings,
-    NearestSettings,
-    SensesCommandSettings,
-)
-from keras_bert.readers import TextFileSettings
 from keras_bert.readers.glue import glue_submission
 from keras_bert.search import EvaluateIndexSettings
 from keras_bert.tasks import settings_class, task_class
@@ -117,7 +110,12 @@ def evaluate(settings, arguments):
     from keras_bert.inference.evaluate import evaluate
 
     if arguments.settings_class is EvaluateIndexSettings:
-        return _evaluate_index(settings, arguments)
+        metrics, output, next_step = evaluate_index(settings)
+        as_json = json.dumps(metrics, indent=2, allow_nan=False)
+        print(as_json if arguments.json else metrics_text(metrics))
+        if output is not None:
+            report(f"Wrote {output}.")
+        return report_next(next_step)
     metrics = evaluate(**settings, report=report)
     errors = metrics.pop("errors", [])
     if arguments.json:
@@ -130,25 +128,6 @@ def evaluate(settings, arguments):
     if arguments.settings_class is EvaluateRecordsSettings:
         return report_next(after_pretraining(settings["model"], metrics))
     report_next(export_command(settings["model"]))
-
-
-def _evaluate_index(settings, arguments):
-    """The metrics of an index: a row for vectors, words and both."""
-    import json
-
-    from keras_bert.search.index import load_index
-
-    settings = EvaluateIndexSettings.of(settings)
-    index = load_index(settings.index, embedder=settings.model)
-    options = {"qrels": settings.qrels, "output": settings.output, "force": settings.force}
-    metrics = index.evaluate(settings.data, **options, report=report)
-    if arguments.json:
-        print(json.dumps(metrics, indent=2, allow_nan=False))
-    else:
-        print(metrics_text(metrics))
-    if settings.output is not None:
-        report(f"Wrote {settings.output}.")
-    report_next(f'keras-bert search {shlex.quote(settings.index)} "…"')
 
 
 @command(
@@ -223,7 +202,7 @@ def predict(settings, arguments):
     from keras_bert.inference.predict import predict
 
     if arguments.beam_options:
-        return _run_job("predict_files", settings, arguments)
+        return run_job("predict_files", settings, arguments)
     glue, output = settings.get("glue"), settings.get("output")
     predictions = predict(**settings, report=report)
     next_step = export_command(settings["model"])
@@ -241,7 +220,7 @@ def predict(settings, arguments):
     report_next(next_step)
 
 
-def _run_job(function, settings, arguments):
+def run_job(function, settings, arguments):
     """Runs a function of `data_gen.inference`, and returns the next step."""
     for name in ("data", "output"):
         if name not in settings:
@@ -284,54 +263,6 @@ def zero_shot(settings, arguments):
     for prediction in zero_shot(**settings, report=report):
         print(json.dumps(prediction, ensure_ascii=False, allow_nan=False), flush=True)
     report_next(finetune_command(settings["model"]))
-
-
-@command(
-    "embed",
-    "write contextual embeddings of words and texts",
-    settings=EmbedCommandSettings,
-    is_job_with_runner=True,
-    backends=("tensorflow", "jax"),
-)
-def embed(settings, arguments):
-    """Write contextual embeddings of the words and texts of a file.
-
-    keras-bert embed --model FOLDER --data texts.txt --output embeddings.parquet
-    keras-bert embed --model FOLDER --data texts.txt --output e.parquet \\
-      --layers concat-last-4
-    keras-bert embed --model FOLDER --data tickets.csv --tokens none \\
-      --output vectors.parquet --picture map.png --colour-by queue
-
-    For each text: its tokens with their offsets (in characters) and vectors, the vector of the
-    first token, and the mean over the text. Texts may have any length.
-
-    With --runner and other options of Apache Beam it is a job over many files, such as
-    --data 'texts/*.txt' --output vectors.parquet, a folder with a file for each (docs/clusters.md).
-    """
-    from keras_bert.inference.embed_to_file import embed_to_file
-
-    picture, colour_by = settings.pop("picture", None), settings.pop("colour_by", None)
-    if arguments.beam_options:
-        if picture is not None:
-            raise InputError.naming("A job draws no {picture}. Leave it out.")
-        return _run_job("embed_files", settings, arguments)
-
-    counts = embed_to_file(**settings, progress=True, report=report)
-    output = settings["output"]
-    tokens = f", {counted(counts['tokens'], 'token')}" if settings.get("tokens") != "none" else ""
-    print(
-        f"{output}: {counted(counts['texts'], 'text')}{tokens}, vectors of size {counts['width']}."
-    )
-    if picture is not None:
-        from keras_bert.inference.embed_to_file import read_vectors
-        from keras_bert.pictures.texts import draw_texts
-
-        vectors, labels = read_vectors(output, column=colour_by)
-        print(f"Wrote {draw_texts(vectors, picture, labels=labels)}")
-    program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
-    if output.endswith(".npy"):
-        program = "import numpy; print(numpy.load({}).shape)"
-    return one_liner(program, output)
 
 
 @command(
@@ -490,91 +421,3 @@ def generate(settings, arguments):
         for generated in generate(**settings):
             print(generated.prompt + generated.text)
     return export_command(model)
-
-
-@command(
-    "senses",
-    "tell the senses of words apart by their vectors",
-    settings=SensesCommandSettings,
-    backends=_TENSORFLOW,
-)
-def senses(settings, arguments):
-    """Learn the vectors of word senses, predict senses, and compare two words in context.
-
-    keras-bert senses --model FOLDER --train senses.tsv --output senses.safetensors
-    keras-bert senses --model FOLDER --predict senses.safetensors \\
-      --text "a **bank** lends"
-    keras-bert senses --model FOLDER --pairs cosimlex_en.tsv --layers layer-8
-
-    A line of --train is a text with a marked word, as in the last example but one, and its sense,
-    such as bank%river. The accuracy is that of the nearest mean vector, by layer; without --dev,
-    each example is predicted from the others. Predictions are JSON Lines, metrics of pairs JSON.
-    """
-    import json
-
-    from keras_bert.inference.senses import SenseVectors, senses, word_similarity
-
-    model = shlex.quote(settings["model"])
-    next_step = f"keras-bert embed --model {model} --data FILE --output vectors.parquet"
-    if settings.get("predict") is not None:
-        vectors = SenseVectors.load(settings["predict"], model=settings["model"])
-        names = ("text", "data", *TextFileSettings.names())
-        given = {name: settings[name] for name in names if settings.get(name) is not None}
-        for sense in vectors.predict(**given, report=report):
-            print(json.dumps(sense._asdict(), ensure_ascii=False), flush=True)
-        return report_next(next_step)
-    if settings.get("pairs") is not None:
-        layers = settings.get("layers") or ["last"]
-        for choice in [layers] if isinstance(layers, str) else layers:
-            metrics = word_similarity(
-                model=settings["model"], pairs=settings["pairs"], layers=choice, report=report
-            )
-            print(json.dumps({"layers": choice, **metrics}, allow_nan=False))
-        return report_next(next_step)
-    metrics = senses(**settings, report=report).metrics
-    for layers, accuracy in metrics["accuracy"].items():
-        print(f"  {accuracy:8.4f}  {layers}")
-    print(f"  {metrics['most_frequent_sense']:8.4f}  (the most frequent sense of each word)")
-    print(
-        f"Accuracy on {counted(metrics['examples'], 'example')}: "
-        f"{counted(metrics['senses'], 'sense')} of {counted(metrics['words'], 'word')}."
-    )
-    output = settings.get("output")
-    if output is None:
-        again = {**settings, "layers": metrics["layers"], "output": "NAME.safetensors"}
-        spelled = spelled_as_flag(SensesCommandSettings)
-        flags = (spelled(name, str(value)) for name, value in again.items())
-        return f"keras-bert senses {' '.join(flags)}"
-    print(f"Wrote {output}: the sense vectors of {metrics['layers']}.")
-    return f'keras-bert senses --model {model} --predict {shlex.quote(str(output))} --text "…"'
-
-
-@command(
-    "nearest",
-    "find the words with the nearest vectors",
-    settings=NearestSettings,
-    backends=_TENSORFLOW,
-)
-def nearest(settings, arguments):
-    """Find the words whose vectors are nearest to a word's, and evaluate word vectors.
-
-    keras-bert nearest --model runs/vectors --word bank
-    keras-bert nearest --model glove.6B.100d.txt --analogy king man woman
-    keras-bert nearest --model runs/vectors --analogies questions-words.txt
-    keras-bert nearest --model runs/vectors --pairs wordsim353.csv
-
-    Vectors are those of the token embedding, compared by their cosine. The metrics of a file are
-    written as JSON.
-    """
-    import json
-
-    from keras_bert.inference.nearest import nearest
-
-    next_step = finetune_command(settings["model"])
-    neighbours = nearest(**settings)
-    if isinstance(neighbours, dict):  # the metrics of a file
-        print(json.dumps(neighbours, indent=2, ensure_ascii=False, allow_nan=False))
-        return report_next(next_step)
-    for word, similarity in neighbours:
-        print(f"  {similarity:8.4f}  {word}")
-    return next_step

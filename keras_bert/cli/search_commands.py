@@ -9,6 +9,7 @@ from keras_bert.cli.command import command, report, report_next
 from keras_bert.search import (
     OPENSEARCH,
     AddSettings,
+    EvaluateIndexSettings,
     IndexCommandSettings,
     IndexSettings,
     SearchCommandSettings,
@@ -181,3 +182,14 @@ def results_text(results, texts):
 def _cut(text):
     text = in_one_line(text)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def evaluate_index(settings):
+    """The command `evaluate` with an index -> (metrics, the table that was written, next step)."""
+    from keras_bert.search.index import load_index
+
+    given = EvaluateIndexSettings.of(settings)
+    index = load_index(given.index, embedder=given.model)
+    options = {"qrels": given.qrels, "output": given.output, "force": given.force}
+    metrics = index.evaluate(given.data, **options, report=report)
+    return metrics, given.output, f'keras-bert search {shlex.quote(str(given.index))} "…"'

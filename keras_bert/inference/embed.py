@@ -14,10 +14,10 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
+from keras_bert.checkpoints.config_json import columns_of_training
 from keras_bert.checkpoints.model_folder import build_task
 from keras_bert.checkpoints.pretrained_checkpoint import (
     PretrainedCheckpoint,
-    columns_of_training,
     may_be_text_embedder,
 )
 from keras_bert.heads import CONCAT, layer_numbers

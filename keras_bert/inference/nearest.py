@@ -234,7 +234,7 @@ class WordVectors:
         for begin in range(0, len(answerable), _TOGETHER):
             some = answerable[begin : begin + _TOGETHER]
             a, b, c = (self.table[some[:, column]] for column in range(3))
-            found = self._most_similar(b - a + c, 4).rows  # one at least is none of the three
+            found = self._most_similar(b - a + c, 4).rows  # at most three are a, b and c
             is_other = (found[:, :, None] != some[:, None, :3]).all(axis=2)
             first = np.take_along_axis(found, is_other.argmax(axis=1)[:, None], axis=1)[:, 0]
             correct += int(((first == some[:, 3]) & is_other.any(axis=1)).sum())

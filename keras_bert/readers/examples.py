@@ -64,6 +64,7 @@ class ExampleSource:
     at_end = None
     # Whether examples of a file have the `row` of a table that they were made of.
     keeps_rows = False
+    keeps_columns = False  # whether the user gets the other columns, too
 
     def __init__(
         self,

@@ -213,7 +213,7 @@ class TextSource(ExampleSource):
         return self._records.all_names()
 
     def existing_column(self, column):
-        """The name of a column by its name or its number from 1; InputError if there is none."""
+        """The name of a column by its name or its number from 1; InputError if it is not there."""
         return self._records.existing(column)
 
     def written_name(self, name):
@@ -243,7 +243,8 @@ class TextSource(ExampleSource):
         if example.label is not None:
             labels = example.labels if columns.form is not score else [str(example.label)]
             parts[columns.noun] = ", ".join(labels)
-        unused = f" Not read: {quoted(columns.unused, most=5)}." if columns.unused else ""
+        others = "Also kept" if self.keeps_columns else "Not read"
+        unused = f" {others}: {quoted(columns.unused, most=5)}." if columns.unused else ""
         return f"First example: {shown_parts(parts)}.{unused}"
 
     def _more_notes(self):

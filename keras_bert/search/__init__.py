@@ -45,7 +45,7 @@ class RowsSettings(TextFileSettings):
 
 
 class IndexSettings(RowsSettings):
-    """What is in an index; see `keras_bert.Index.build`."""
+    """Settings of a new index; see `keras_bert.Index.build`."""
 
     dtype: str = setting(
         FLOAT32,
@@ -183,25 +183,15 @@ class IndexCommandSettings(IndexSettings, AddSettings):
             raise InputError.naming("With {index}, {output} and {format} belong together.")
 
 
-class EvaluateIndexSettings(Settings):
-    """Settings of the command `evaluate` with an index."""
+class _OutputOfIndexSettings(Settings):
+    """What the commands that ask an index and may write a table have in common."""
 
     report: InitVar[Report] = None
 
-    index: PathText = required(help="an index, the output of index", unit="INDEX")
-    data: PathText = required(
-        help="a retrieval folder as BEIR has them, whose documents are indexed", unit="FOLDER"
-    )
-    qrels: str | None = setting(
-        None,
-        help="the file in its folder qrels that says which documents are relevant",
-        unit="NAME",
-        default_help="the only one",
-        common=True,
-    )
     output: PathText | None = setting(
         None,
-        help="write a table NAME.csv, NAME.parquet or NAME.jsonl with the metrics of each query",
+        help="write a table NAME.csv, NAME.parquet or NAME.jsonl: the results, or the metrics of "
+        "each query",
         unit="FILE",
         default_help="not written",
         recorded=False,
@@ -223,6 +213,22 @@ class EvaluateIndexSettings(Settings):
             raise InputError.naming("{force} is for {output}. Leave it out.")
 
 
+class EvaluateIndexSettings(_OutputOfIndexSettings):
+    """Settings of the command `evaluate` with an index."""
+
+    index: PathText = required(help="an index, the output of index", unit="INDEX")
+    data: PathText = required(
+        help="a retrieval folder as BEIR has them, whose documents are indexed", unit="FOLDER"
+    )
+    qrels: str | None = setting(
+        None,
+        help="the file in its folder qrels that says which documents are relevant",
+        unit="NAME",
+        default_help="the only one",
+        common=True,
+    )
+
+
 class SearchSettings(Settings):
     """Settings of a search; see `keras_bert.Index.search`."""
 
@@ -236,10 +242,8 @@ class SearchSettings(Settings):
     )
 
 
-class SearchCommandSettings(SearchSettings):
+class SearchCommandSettings(SearchSettings, _OutputOfIndexSettings):
     """Settings of the command `search`."""
-
-    report: InitVar[Report] = None
 
     index: PathText = required(help="an index, the output of index", unit="INDEX", positional=True)
     text: str | None = setting(
@@ -264,43 +268,29 @@ class SearchCommandSettings(SearchSettings):
         default_help="pass the text",
         common=True,
     )
-    output: PathText | None = setting(
-        None,
-        help="write a table NAME.csv, NAME.parquet or NAME.jsonl of the results",
-        unit="FILE",
-        default_help="they are printed",
-        recorded=False,
-        common=True,
-    )
-    model: PathText | None = model_setting(
-        None,
-        help="the model of the index, if its folder was moved",
-        unit="FOLDER",
-        default_help="that of the index",
-    )
-    force: bool = checkpoint_setting(
-        False, help="replace an output that this command wrote before", recorded=False
-    )
 
     def check(self):
         super().check()
         if (self.text is None) == (self.data is None):
             raise InputError.naming("Pass either the text to find, or {data}, a file of them.")
-        if self.force and self.output is None:
-            raise InputError.naming("{force} is for {output}. Leave it out.")
-        self.filters  # noqa: B018
+        filters_of(self.filter)
 
     @property
-    def filters(self):
-        """{name of a column: list of values} of `filter`."""
-        filters = {}
-        for condition in self.filter or ():
-            column, equals, value = condition.partition("=")
-            if not (equals and column.strip()):
-                raise InputError.naming(
-                    "{filter} is {!r}. Expected COLUMN=VALUE, such as {}.",
-                    condition,
-                    argument("filter", '"source=mail"'),
-                )
-            filters.setdefault(column.strip(), []).append(value)
-        return filters
+    def filters(self) -> dict[str, list[str]]:
+        """`filter` as `filters_of` reads it."""
+        return filters_of(self.filter)
+
+
+def filters_of(conditions: Sequence[str] | None) -> dict[str, list[str]]:
+    """{name of a column: values} of conditions COLUMN=VALUE; `InputError` for another form."""
+    filters: dict[str, list[str]] = {}
+    for condition in conditions or ():
+        column, equals, value = condition.partition("=")
+        if not (equals and column.strip()):
+            raise InputError.naming(
+                "{filter} is {!r}. Expected COLUMN=VALUE, such as {}.",
+                condition,
+                argument("filter", '"source=mail"'),
+            )
+        filters.setdefault(column.strip(), []).append(value)
+    return filters

@@ -33,7 +33,7 @@ _ENCODED_TOGETHER = 1024
 
 
 class Contents(NamedTuple):
-    """What a segment has besides its rows.
+    """The contents of a segment besides its rows.
 
     Attributes:
         dtype: "float32", "float16" or "int8".

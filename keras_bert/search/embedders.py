@@ -32,7 +32,7 @@ def open_embedder(model: Any) -> TextEmbedder:
 
 
 def name_of(model: Any) -> str | None:
-    """Where a model is found again: its absolute path, or hf://owner/name; None in memory."""
+    """The absolute path of a model, or its hf://owner/name; None of a model in memory."""
     if not isinstance(model, str | os.PathLike):
         return None
     name = str(model)

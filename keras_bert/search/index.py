@@ -38,7 +38,7 @@ from keras_bert.search.embedders import fingerprint, name_of, open_embedder
 from keras_bert.search.evaluation import evaluate_index
 from keras_bert.search.ranking import Snapshot
 from keras_bert.search.rows import Rows, hash_of_data
-from keras_bert.search.segments import changing, is_index, is_unfinished, read_info, tidy
+from keras_bert.search.segments import changing, is_index, is_unfinished, last_change, tidy
 from keras_bert.search.words import K1, B, stop_words_of
 from keras_bert.tasks.text_embedding import COSINE, SIMILARITIES
 from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
@@ -202,7 +202,7 @@ class Index:
         if output is None:
             temporary = tempfile.TemporaryDirectory(prefix="keras-bert-index-")
             output = Path(temporary.name, "index")
-        elif not options.force and made_of and _change_of(output) == made_of:
+        elif not options.force and made_of and last_change(output) == made_of:
             tidy(output)
             if report is not None:
                 report(f"{output} is finished already; nothing is done.")
@@ -486,14 +486,6 @@ class Index:
         words, counts = self._reader(texts)
         ends = np.cumsum(counts).tolist()
         return [words[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
-
-
-def _change_of(folder):
-    """The hash of the last change of an index; None if it is none, or not finished."""
-    try:
-        return read_info(folder)["change"]
-    except InputError:
-        return None
 
 
 def load_index(folder: Any, *, embedder: Any = None) -> Index:

@@ -1,4 +1,4 @@
-"""What a search finds in an index as it is at one moment: filters, ranks, and rows of results."""
+"""The search of an index as it is at one moment: filters, ranks, and rows of results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain

@@ -64,6 +64,7 @@ class Rows:
         reading = settings.part(TextFileSettings)
         source = TextSource(data, need_labels=False, schema=schema, **reading)
         source.keep_rows()
+        source.keeps_columns = True
         report_source(source, report)
         source.at_end = partial(report_notes, source, report)
         self._source, self.name = source, source.name

@@ -176,6 +176,14 @@ def read_info(folder: Any) -> dict[str, Any]:
     return info
 
 
+def last_change(folder: Any) -> str | None:
+    """The hash of the last change of an index; None if the folder is not a finished index."""
+    try:
+        return read_info(folder)["change"]
+    except InputError:
+        return None
+
+
 def open_segments(folder: Any) -> tuple[dict[str, Any], list[Segment]]:
     """What segments.json says, and its segments, opened.
 
@@ -280,7 +288,7 @@ def changing(
         made_of: a hash of everything that the change depends on; None is never the same.
         new: what segments.json says of an index that is built; None changes one that is there.
 
-    Raises InputError if another process changes the index, or it is none.
+    Raises InputError if the folder is not an index, or another process changes it.
     """
     folder = Path(folder)
     if new is None:

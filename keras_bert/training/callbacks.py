@@ -196,14 +196,15 @@ def _class_of(name):
 
 
 class AgreeOnStop(keras.callbacks.Callback):
-    """Ends the run of all workers where a callback of the chief ends it."""
+    """Ends the run of all workers where a user's callback, which the chief calls, ends it."""
 
-    def __init__(self, devices):
+    def __init__(self, run):
         super().__init__()
-        self.devices = devices
+        self.run = run
 
     def on_epoch_end(self, epoch, logs=None):
-        self.model.stop_training = self.devices.any(self.model.stop_training)
+        self.run.was_stopped = self.run.devices.any(self.model.stop_training)
+        self.model.stop_training = self.run.was_stopped
 
 
 class RecordAsLogs(keras.callbacks.Callback):

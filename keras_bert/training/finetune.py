@@ -319,8 +319,7 @@ def finetune_on(data, settings, report, *, encoded=None):
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
     """
     count = sample_size(settings.train_fraction, data.train.examples)
-    defaults = data.recipe.default_settings(settings, count)
-    settings = data.recipe.with_defaults(settings, defaults, count, report)
+    settings, defaults = data.recipe.with_defaults(settings, count, report)
     plan = finetuning_plan(settings, data.train)
     with run_of(settings, command="finetune", inputs=data.inputs) as folder:
         if folder.finished:

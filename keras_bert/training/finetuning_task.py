@@ -195,19 +195,17 @@ class TaskRecipe:
         """The settings of a run, with the model's options where none are given."""
         return dataclasses.replace(settings, **self.options)
 
-    def default_settings(self, settings, count):
-        """The settings of a run on so many examples, with the default learning rate and epochs."""
+    def with_defaults(self, settings, count, report):
+        """-> (the settings of a run on so many examples, the same with all defaults).
+
+        The first have the default learning rate and epochs if none are given, the second in any
+        case. `report` is called with a line on the first.
+        """
         defaults = self._training_defaults(settings)
         epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
-        return dataclasses.replace(settings, learning_rate=defaults.learning_rate, epochs=epochs)
-
-    def with_defaults(self, settings, defaults, count, report):
-        """The settings of a run, with those of `default_settings` that are not given.
-
-        `report` is called with a line on these.
-        """
-        chosen = {name: getattr(defaults, name) for name in ("learning_rate", "epochs")}
-        return self._with_defaults(settings, chosen, count, report)
+        chosen = {"learning_rate": defaults.learning_rate, "epochs": epochs}
+        given = self._with_defaults(settings, chosen, defaults.least_steps, count, report)
+        return given, dataclasses.replace(settings, **chosen)
 
     def with_defaults_of_sweep(self, settings, count, report):
         """As `with_defaults` for a sweep, which tries several rates and numbers of epochs.
@@ -221,7 +219,7 @@ class TaskRecipe:
         else:
             rates, epochs = defaults.learning_rates_to_try, defaults.epochs_to_try(**examples)
         chosen = {"learning_rate": rates, "epochs": epochs}
-        return self._with_defaults(settings, chosen, count, report)
+        return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
 
     def _training_defaults(self, settings):
         return training_defaults(
@@ -232,7 +230,7 @@ class TaskRecipe:
             rate_factor=self.task_class.RATE_FACTOR,
         )
 
-    def _with_defaults(self, settings, chosen, count, report):
+    def _with_defaults(self, settings, chosen, least_steps, count, report):
         """The settings with those of `chosen` that are not given, and a line on these."""
         chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
         if chosen:
@@ -240,7 +238,6 @@ class TaskRecipe:
                 f"{name} {', '.join(f'{number:g}' for number in as_list(value))}"
                 for name, value in chosen.items()
             ]
-            least_steps = self._training_defaults(settings).least_steps
             steps = f", for at least {least_steps} steps" if "epochs" in chosen else ""
             weights = "random" if self.start.is_random else "trained"
             report(

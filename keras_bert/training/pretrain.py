@@ -146,7 +146,7 @@ def _train(task, folder, folders, settings, began, report):
         run.take_parts(PARTS)
         records = train(run)
         planned = _steps_again(run.parts, records)
-        if planned is None:
+        if planned is None or run.was_stopped:
             return run, records
         report(f"Planned again for the given time: {_counted(planned)}.")
         steps = folder.resolve("steps", planned)

@@ -26,6 +26,7 @@ class Run:
         evaluates_first: evaluate before the first step, too.
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
         parts: its parts, in the order of `PARTS` of the command.
+        was_stopped: whether a user's callback has ended the training.
         history: the `History`, once the training has begun.
         metrics: what metrics.json has so far, while the parts add theirs.
     """
@@ -42,6 +43,7 @@ class Run:
     evaluates_first: bool = False
     constants: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     parts: list[Part] = dataclasses.field(default_factory=list)
+    was_stopped: bool = False
     history: Any = None
     metrics: dict[str, Any] = dataclasses.field(default_factory=dict)
 

@@ -163,7 +163,7 @@ class RunSettings(CallbackSettings):
 
     def _check_multiple(self, name):
         for number in as_list(getattr(self, name)):
-            if number is not None and number % self.steps_per_execution:
+            if number % self.steps_per_execution:
                 raise InputError.naming(
                     "{} must be a multiple of {steps_per_execution}, {}. Received: {}.",
                     argument(name),

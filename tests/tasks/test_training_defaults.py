@@ -84,8 +84,8 @@ def test_commands_and_compile_defaults_take_the_same(task_type, is_pretrained, i
     given = {"task": task_type, "model": "m", "train": "t", "output": "o", **head}
     settings = finetune_settings(task_type).of({**given, "freeze_encoder": is_frozen})
     told = []
-    defaults = recipe.default_settings(settings, 320)
-    settings = recipe.with_defaults(settings, defaults, 320, told.append)
+    settings, defaults = recipe.with_defaults(settings, 320, told.append)
+    assert settings == defaults
     expected = of_task.RATE_FACTOR * {True: 3e-4, False: 5e-4}[is_pretrained]
     expected = 1e-3 if is_frozen else float(f"{expected:.1e}")
     assert settings.learning_rate == expected == pytest.approx(peak(task))

@@ -9,6 +9,7 @@ import pytest
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.training.finetune import finetune
+from keras_bert.training.parts.minutes import Minutes
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.settings import PretrainSettings
 from tests.eagerly import eagerly
@@ -109,6 +110,39 @@ def test_a_run_that_is_stopped_before_an_evaluation_has_no_best_model(given, tmp
         finetune(**{**given, "batch_size": 1}, callbacks=[Stop()], output=tmp_path / "run")
 
 
+def files_of_pretraining(tmp_path):
+    """The arguments of `pretrain` that are files, for a small model."""
+    make_data_folder(tmp_path / "rows", rows=16, eval_examples=4)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = {**sizes, "vocab_size": len(VOCABULARY), "intermediate_size": 8}
+    (tmp_path / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 24}))
+    files = {"data": tmp_path / "rows", "vocab": tmp_path / "rows" / "vocab.txt"}
+    files |= {"architecture": tmp_path / "config.json", "output": tmp_path / "run"}
+    return files
+
+
+def test_a_callback_may_stop_pre_training_where_its_steps_are_planned_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_bert.training.pretrain.steps_in", lambda *_, **options: [4])
+
+    def new_steps(minutes, records):
+        return [6] if records and minutes.steps == [4] else None
+
+    monkeypatch.setattr(Minutes, "new_steps", new_steps)
+    lines, files = [], files_of_pretraining(tmp_path)
+    with eagerly():
+        metrics = pretrain(
+            **files,
+            minutes=1,
+            batch_size=4,
+            checkpoint_every=2,
+            callbacks=[Stop()],
+            report=lines.append,
+        )
+    assert metrics["steps"] == 1
+    assert "Stopped early by a callback, after step 1." in lines
+    assert not any("Planned again" in line for line in lines)
+
+
 def test_a_callback_gets_the_exact_losses_of_pre_training(tmp_path):
     class Noting(keras.callbacks.Callback):
         logs = []
@@ -116,12 +150,7 @@ def test_a_callback_gets_the_exact_losses_of_pre_training(tmp_path):
         def on_epoch_end(self, epoch, logs=None):
             self.logs.append(logs)
 
-    make_data_folder(tmp_path / "rows", rows=16, eval_examples=4)
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = {**sizes, "vocab_size": len(VOCABULARY), "intermediate_size": 8}
-    (tmp_path / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 24}))
-    files = {"data": tmp_path / "rows", "vocab": tmp_path / "rows" / "vocab.txt"}
-    files |= {"architecture": tmp_path / "config.json", "output": tmp_path / "run"}
+    files = files_of_pretraining(tmp_path)
     with eagerly():
         metrics = pretrain(**files, steps=3, batch_size=4, callbacks=[Noting()])
     records = [record for record in metrics["history"] if record["step"]]

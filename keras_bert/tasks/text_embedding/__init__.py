@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 from keras_bert.base.errors import InputError, argument, arguments
 from keras_bert.base.formatting import listed
-from keras_bert.base.settings import model_setting, setting
+from keras_bert.base.settings import as_list, model_setting, setting
 from keras_bert.heads import MIXES, PARTS, parts_of
 from keras_bert.readers import TextFileSettings, fields_setting
 from keras_bert.readers.text_groups import BINARY, PAIRS, SCORES, TEXTS
@@ -76,11 +76,6 @@ class Projected(NamedTuple):
         parts = [str(self.units), self.activation if self.activation != ACTIVATIONS[0] else ""]
         parts += ["" if self.use_bias else "no-bias", "residual" if self.use_residual else ""]
         return ":".join(filter(None, parts))
-
-
-def as_list(value):
-    """The values of a setting that may have several: a list."""
-    return [] if value is None else value if isinstance(value, list) else [value]
 
 
 class TextEmbeddingSettings(TextFileSettings, TaskSettings):

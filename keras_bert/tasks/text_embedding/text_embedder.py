@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
+from keras_bert.base.settings import as_list
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import GroupChoices
 from keras_bert.heads.pooling import encoder_outputs, parts_of, pooled, unit_vectors
@@ -28,7 +29,6 @@ from keras_bert.tasks.text_embedding import (
     TEXTS,
     TRANSFORMER,
     TextEmbeddingSettings,
-    as_list,
 )
 from keras_bert.tasks.text_embedding.evaluation import METRIC_OF, metrics_of
 from keras_bert.tasks.text_embedding.group_task import GroupTask

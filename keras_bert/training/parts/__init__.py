@@ -1,7 +1,7 @@
 """Features of a run, one file each: the settings, what it does in `fit`, and what it reports.
 
-The settings of a command import these files, so that they import `keras_bert.base` and one another
-at module level, and whatever loads numpy or Keras inside their methods.
+The settings of a command import these files. So at module level they import nothing that loads
+numpy or Keras, which is imported inside their methods.
 """
 
 import contextlib

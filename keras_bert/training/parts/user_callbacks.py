@@ -56,9 +56,9 @@ class UserCallbacks(Part):
         made = []
         if run.devices.is_chief:
             made = make_user_callbacks(run.settings.callbacks, run.history)
-        return [*made, AgreeOnStop(run.devices)]
+        return [*made, AgreeOnStop(run)]
 
     def select(self, run, records):
         last_step = records[-1]["step"]
-        if last_step < run.plan.steps and not any(part.is_over(records) for part in run.parts):
+        if run.was_stopped and last_step < run.plan.steps:
             run.report(f"Stopped early by a callback, after step {last_step}.")
