@@ -11,7 +11,12 @@ from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.encoders.config import check_max_length
 from keras_bert.inference import PredictSettings, export_version, predict_settings
-from keras_bert.inference.table_files import PredictionRows, check_table_output, write_table
+from keras_bert.inference.table_files import (
+    PredictionRows,
+    check_table_output,
+    import_pandas,
+    write_table,
+)
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import write_submission
 from keras_bert.readers.sources import is_file
@@ -49,7 +54,7 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
     Raises:
         InputError: on bad input, at the latest when its line is reached.
     """
-    pandas = _pandas() if as_dataframe else None
+    pandas = import_pandas() if as_dataframe else None
     settings = with_positional(settings, model=model, data=data)
     output = settings.get("output")
     if output is not None and settings.get("glue") is None:
@@ -88,14 +93,6 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
     if isinstance(data, pandas.DataFrame | pandas.Series):  # without the rows that are left out
         table.index = data.index[[line - 1 for line in rows.lines]]
     return table
-
-
-def _pandas():
-    try:
-        import pandas
-    except ModuleNotFoundError:
-        raise InputError("`as_dataframe` needs pandas. Install it: pip install pandas.") from None
-    return pandas
 
 
 def _rounded_predictions(inference, source, report):

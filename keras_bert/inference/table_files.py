@@ -23,6 +23,15 @@ _MARK = "keras_bert"  # the key in the metadata of Parquet
 _TOGETHER = 2048  # rows whose types are checked together
 
 
+def import_pandas():
+    """The module, for `as_dataframe`; `InputError` if it is not installed."""
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise InputError("`as_dataframe` needs pandas. Install it: pip install pandas.") from None
+    return pandas
+
+
 class PredictionRows:
     """The rows of a table of predictions, once in the order of the examples.
 

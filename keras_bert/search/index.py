@@ -12,6 +12,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.base.ownership import check_output_folder
 from keras_bert.base.settings import Report
+from keras_bert.inference.table_files import import_pandas
 from keras_bert.readers import TextFileSettings
 from keras_bert.readers.sources import is_file
 from keras_bert.search import (
@@ -261,7 +262,7 @@ class Index:
         task = self.embedder if vectors is None else None
         hashed = hash_of_data(table) if vectors is None else None
         made_of = hashed and files.hash_of_json([hashed, options.recorded()])
-        if made_of and self._snapshot.info["change"] == made_of:
+        if made_of and self._snapshot.about["change"] == made_of:
             tidy(self.folder)
             if report is not None:
                 report(f"{table} was added already; nothing is done.")
@@ -314,7 +315,7 @@ class Index:
 
     def compact(self) -> None:
         """Writes the segments again as few large ones, without deleted texts; the texts stay."""
-        made_of = files.hash_of_json(["compact", self._snapshot.info["segments"]])
+        made_of = files.hash_of_json(["compact", self._snapshot.about["segments"]])
         with changing(self.folder, made_of=made_of) as change:
             snapshot = Snapshot.open(self.folder)
             if snapshot.needs_compacting():
@@ -356,15 +357,14 @@ class Index:
 
         Raises InputError: on bad input, or if the model of the index is another one.
         """
-        is_one = isinstance(texts, str)
-        queries = [texts] if is_one else None if texts is None else [*texts]
+        pandas = import_pandas() if as_dataframe else None
+        queries = [texts] if isinstance(texts, str) else texts
+        queries = None if queries is None else [*queries]
         each = self.search_each(queries, top_k=top_k, by=by, filter=filter, vectors=vectors)
         queries = range(len(each)) if queries is None else queries
         pairs = zip(queries, each, strict=True)
         results = [{"query": query, **row} for query, rows in pairs for row in rows]
-        if as_dataframe:
-            import pandas
-
+        if pandas is not None:
             return pandas.DataFrame(results)
         return results
 
@@ -448,10 +448,9 @@ class Index:
         Returns:
             A list of dictionaries: `id_a` and `id_b`, in the order of ids, and `score`.
         """
+        pandas = import_pandas() if as_dataframe else None
         pairs = self._snapshot.pairs(above)
-        if as_dataframe:
-            import pandas
-
+        if pandas is not None:
             return pandas.DataFrame(pairs, columns=["id_a", "id_b", "score"])
         return pairs
 

@@ -35,14 +35,14 @@ class Snapshot:
     """The segments of an index as they were when it was opened.
 
     Attributes:
-        info: what segments.json says, with the settings of the index.
+        about: what segments.json says, with the settings of the index.
         segments: a list of `Segment`.
         count: the number of texts, without deleted ones.
         columns: the names of the columns of all rows.
     """
 
     def __init__(self, info: dict[str, Any], segments: list[Segment]):
-        self.info = self.about = info
+        self.about = info
         self.segments = segments
         self._alive = [segment.alive for segment in segments]
         self.counts = [

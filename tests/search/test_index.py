@@ -416,3 +416,15 @@ def test_readers_meanwhile_see_whole_changes(small_segments, tmp_path):
         for reader in readers:
             reader.result()
     assert {*states} <= {all_of("t"), all_of("t", "n")} and len(states) > 2
+
+
+def test_without_pandas_a_dataframe_is_one_sentence(monkeypatch):
+    index = Index.build(None, ["a", "b"], vectors=vectors(2))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for ask in (
+        lambda: index.pairs(above=0.9, as_dataframe=True),
+        lambda: index.search(vectors=vectors(1), as_dataframe=True),
+    ):
+        with pytest.raises(kb.InputError, match="`as_dataframe` needs pandas. Install it"):
+            ask()
+    assert len(index.search(vectors=vectors(1))) == 2
