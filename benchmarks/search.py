@@ -3,10 +3,9 @@
     python benchmarks/search.py                        # about ten minutes
     python benchmarks/search.py --parts exact words --rounds 3
 
-Needs faiss-cpu and bm25s. Both sides work in turns in one process, with two threads each; printed
-are the medians of seconds and of processor seconds, and theirs divided by ours, above 1 where ours
-is faster. Vectors are random, of 384 numbers and the norm 1. Texts are runs of 19 words of the
-books in `../shared/data/books`.
+Both sides work in turns in one process, with two threads each; printed are the medians of seconds
+and of processor seconds, and theirs divided by ours, above 1 if ours is faster. Vectors are random,
+of 384 numbers and the norm 1. Texts are runs of 19 words of the books in `../shared/data/books`.
 """
 
 import argparse

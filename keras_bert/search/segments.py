@@ -165,6 +165,8 @@ def read_info(folder: Any) -> dict[str, Any]:
                 f"The index {folder} is not finished. Run the command that builds it again: it "
                 "resumes."
             )
+        if not folder.exists():
+            raise InputError(f"There is no index {folder}.")
         raise InputError(f"{folder} is not an index: it has no {INFO}.")
     info = files.read_json(folder / INFO)
     with damaged(folder / INFO, _ADVICE):

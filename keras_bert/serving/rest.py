@@ -24,16 +24,18 @@ from keras_bert.inference.embed import open_model
 from keras_bert.inference.table_files import as_json
 from keras_bert.pictures.texts import project
 from keras_bert.pictures.tokens import attention_reader
+from keras_bert.search.vectors import most_similar
 from keras_bert.serving import tensors
 from keras_bert.serving.bounds import reject_other_sites
 from keras_bert.serving.errors import HTTP_STATUS, ServerError
 from keras_bert.serving.model_version import model_named
+from keras_bert.tasks.text_embedding.metrics import unit
 
 _MODEL = "/v1/models/{name:model}{number:version}"
 _PAGE_FILES = Path(__file__).parent / "page_files"
 # The outputs with one vector per text, of an exported text embedder and of an encoder.
 _VECTORS = ("embedding", "sentence")
-_MOST_ON_MAP = 2000  # texts
+_MOST_ON_MAP, _NEAREST, _VECTORS_KEPT = 2000, 10, 20_000  # texts
 
 
 class _Model(StringConvertor):
@@ -75,6 +77,7 @@ def http_application(models, indexes, settings, host_names):
         Route("/monitoring/prometheus/metrics", _rejecting(no_metrics, "NOT_FOUND")),
         Route("/try/models", _page_models),
         Route("/try/vectors", _page_vectors, methods=["POST"]),
+        Route("/try/nearest", _page_nearest, methods=["POST"]),
         Route("/try/map", _page_map, methods=["POST"]),
         Route("/try/attention", _page_attention, methods=["POST"]),
         Mount("/", StaticFiles(directory=_PAGE_FILES, html=True)),
@@ -91,6 +94,7 @@ def http_application(models, indexes, settings, host_names):
     state = application.state
     state.models, state.timeout, state.max_batch = models, settings.timeout, settings.max_batch
     state.unanswered, state.indexes = 0, indexes
+    state.vectors = {}  # (model, version, text) -> float32 (D,), the last used last
     state.read_attention = (
         None if settings.attention is None else attention_reader(*open_model(settings.attention))
     )
@@ -182,13 +186,25 @@ async def _page_models(request):
 
 @_post
 async def _page_vectors(request, asked):
-    """{model, texts} -> vectors of length 1, one per text.
+    """{model, texts} -> {}: computes the vectors of texts, for `_page_nearest` and `_page_map`.
 
-    The REST interface would also return the vectors of all tokens, a hundred times as many numbers.
+    The page sends a batch at a time, to show how many are read, and within the time limit.
     """
-    vectors = await _vectors(request, *_model_and_texts(asked))
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return JSONResponse({"vectors": _rounded(vectors / np.maximum(lengths, 1e-12), 5)})
+    await _vectors(request, *_model_and_texts(asked))
+    return JSONResponse({})
+
+
+@_post
+async def _page_nearest(request, asked):
+    """{model, text, texts} -> {nearest: [[number of a text, cosine], ...]}, the ten nearest."""
+    name, texts = _model_and_texts(asked)
+    text = asked.get("text")
+    if not isinstance(text, str):
+        raise ServerError("Pass 'text', a string.")
+    vectors = unit(await _vectors(request, name, [text, *texts]))
+    best = await run_in_threadpool(most_similar, vectors[:1], [vectors[1:]], top_k=_NEAREST)
+    scores = _rounded(best.scores[0], 5)
+    return JSONResponse({"nearest": list(zip(best.rows[0].tolist(), scores, strict=True))})
 
 
 @_post
@@ -202,30 +218,48 @@ async def _page_map(request, asked):
         raise ServerError(
             f"A map has 2 to {_MOST_ON_MAP:,} different texts. Received: {len(texts):,}."
         )
-    batch = min(32, request.app.state.max_batch)
-    some = [texts[first : first + batch] for first in range(0, len(texts), batch)]
-    vectors = np.concatenate([await _vectors(request, name, part) for part in some])
-    if not np.isfinite(vectors).all():
-        raise _not_finite()
-    points, fractions = await run_in_threadpool(project, vectors)
+    vectors = await _vectors(request, name, texts)
+    points, fractions = await run_in_threadpool(project, vectors.astype(np.float64))
     return JSONResponse({"points": _rounded(points, 5), "fractions": _rounded(fractions, 4)})
 
 
 def _model_and_texts(asked):
     name, texts = asked.get("model"), asked.get("texts")
-    if not (isinstance(name, str) and isinstance(texts, list)):
+    is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    if not (isinstance(name, str) and is_list and texts):
         raise ServerError("Pass 'model', a name, and 'texts', a list of strings.")
     return name, texts
 
 
 async def _vectors(request, name, texts):
-    """The vectors of texts by a model, float64 (N, D)."""
-    _, outputs = await _compute(request, {tensors.ROWS: texts}, name)
+    """The vectors of texts by a model, float32 (N, D); the last ones are kept for later requests.
+
+    The REST interface would also return the vectors of all tokens, a hundred times as many numbers.
+    """
+    state = request.app.state
+    number = model_named(state.models, name).version(None).number
+    kept = {text: state.vectors.pop((name, number, text), None) for text in texts}
+    missing = [text for text, vector in kept.items() if vector is None]
+    batch = min(32, state.max_batch)
+    for first in range(0, len(missing), batch):
+        some = missing[first : first + batch]
+        kept.update(zip(some, await _computed_vectors(request, name, number, some), strict=True))
+    state.vectors.update({(name, number, text): vector for text, vector in kept.items()})
+    while len(state.vectors) > _VECTORS_KEPT:
+        del state.vectors[next(iter(state.vectors))]
+    return np.stack([kept[text] for text in texts])
+
+
+async def _computed_vectors(request, name, number, texts):
+    _, outputs = await _compute(request, {tensors.ROWS: texts}, name, number)
     found = next((output for output in _VECTORS if output in outputs), None)
     if found is None:
         expected = " or ".join(map(repr, _VECTORS))
         raise ServerError(f"The model {name} has no output {expected}, the vector of a text.")
-    return outputs[found].astype(np.float64)
+    vectors = outputs[found].astype(np.float32)
+    if not np.isfinite(vectors).all():
+        raise _not_finite()
+    return vectors
 
 
 @_post

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_bert.search.vectors import Int8Vectors, most_similar, similar_pairs
+from keras_bert.search.vectors import Int8Vectors, _float32, most_similar, similar_pairs
 from keras_bert.tasks.text_embedding import SIMILARITIES
 from keras_bert.tasks.text_embedding.metrics import similarities, unit
 from tests.seeds import make_rng
@@ -53,6 +53,27 @@ def test_the_result_is_that_of_sorting_all_scores(by, top_k, small_blocks):
             assert count == min(top_k, 90 if mask is None else mask.sum())
             np.testing.assert_array_equal(best.rows, rows[:, :count])
             np.testing.assert_allclose(best.scores, scores[:, :count], atol=3e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("top_k", [1, 9, 150])
+def test_blocks_of_many_groups(dtype, top_k):
+    """Of which most have nothing that is looked at, and the last is not whole."""
+    queries, documents = vectors(20, 12), vectors(5013, 12, seed=1).astype(dtype)
+    allowed = make_rng(2).random(5013) < 0.9
+    for mask in (None, allowed):
+        rows, scores = sorted_scores(queries, documents, "dot", top_k, mask)
+        masks = None if mask is None else [mask]
+        best = most_similar(queries, [documents], top_k=top_k, allowed=masks)
+        np.testing.assert_array_equal(best.rows, rows)
+        np.testing.assert_allclose(best.scores, scores, rtol=1e-5)
+
+
+def test_every_float16_becomes_the_same_float32():
+    numbers = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    numbers = numbers[np.isfinite(numbers)]
+    for some in (numbers, numbers.reshape(2, -1).T):
+        np.testing.assert_array_equal(_float32(some), some.astype(np.float32))
 
 
 def test_a_result_depends_neither_on_the_other_queries_nor_on_the_parts(small_blocks):

@@ -4,6 +4,7 @@ import gc
 import shutil
 
 import keras
+import numpy as np
 import pytest
 import requests
 
@@ -185,6 +186,30 @@ def test_the_nearest_sentences_of_a_file(page, tmp_path):
     assert len(items) == 10
     assert {text.rsplit(" ", 1)[0] for text in items[:3]} == {"abc abc", "abc", "cab"}
     assert items[0].endswith("1.000") and items[3].startswith("abcd ")
+
+
+def test_the_server_ranks_the_nearest_sentences(server):
+    texts = [*("ab" * n + "c" * (40 - n) for n in range(40)), "bbba", "abbb"]
+    asked = {"model": "vectors", "texts": texts}
+    assert requests.post(f"{server.rest}/try/vectors", json=asked, timeout=60).json() == {}
+    for text in ("abbb", "c"):  # the second is asked of vectors that are kept
+        answer = requests.post(
+            f"{server.rest}/try/nearest", json={**asked, "text": text}, timeout=60
+        )
+        counts = np.array([[each.count(letter) for letter in "abc"] for each in [text, *texts]])
+        query, *others = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+        cosines = np.array(others) @ query
+        found = answer.json()["nearest"]
+        assert len(found) == 10 and len({number for number, _ in found}) == 10
+        for (number, cosine), expected in zip(found, sorted(cosines)[::-1], strict=False):
+            assert abs(cosine - expected) < 2e-5 and abs(cosines[number] - expected) < 2e-5
+
+
+@pytest.mark.parametrize("wrong", [{"texts": []}, {"texts": "ab"}, {"texts": [1]}, {"text": 3}])
+def test_nearest_sentences_that_cannot_be_found_are_rejected(server, wrong):
+    asked = {"model": "vectors", "text": "ab", "texts": ["ab"], **wrong}
+    answer = requests.post(f"{server.rest}/try/nearest", json=asked, timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"].endswith(".")
 
 
 def test_the_similarity_of_two_texts(page):

@@ -135,7 +135,6 @@ function givesVectors(model) {
   return model.takes("text") && (model.gives("sentence") || model.gives("embedding"));
 }
 
-const sentenceVectors = new Map(); // `MODEL\nTEXT` -> vector
 const settings = await get("/try/models");
 const models = [];
 for (const name of settings.models) {
@@ -371,15 +370,11 @@ async function showNearest(model, given, { file, report }) {
   if (!file.files.length) throw new Error("Choose a file with one sentence per line.");
   const lines = (await file.files[0].text()).split("\n").map((line) => line.trim());
   const texts = [...new Set(lines.filter((line) => line !== ""))];
-  const missing = texts.filter((text) => !sentenceVectors.has(`${model.name}\n${text}`));
-  for (let first = 0; first < missing.length; first += settings.batch) {
-    report(`Reading ${first} of ${missing.length} sentences …`);
-    const some = missing.slice(first, first + settings.batch);
-    const { vectors } = await post("/try/vectors", { model: model.name, texts: some });
-    some.forEach((text, row) => sentenceVectors.set(`${model.name}\n${text}`, vectors[row]));
+  for (let first = 0; first < texts.length; first += settings.batch) {
+    report(`Reading ${first} of ${texts.length} sentences …`);
+    const some = texts.slice(first, first + settings.batch);
+    await post("/try/vectors", { model: model.name, texts: some });
   }
-  const { vectors } = await post("/try/vectors", { model: model.name, texts: [given.text] });
-  const dot = (vector) => vector.reduce((sum, x, i) => sum + x * vectors[0][i], 0);
-  const cosines = texts.map((text) => [text, dot(sentenceVectors.get(`${model.name}\n${text}`))]);
-  return [nearestList(cosines.sort((one, other) => other[1] - one[1]).slice(0, 10))];
+  const { nearest } = await post("/try/nearest", { model: model.name, text: given.text, texts });
+  return [nearestList(nearest.map(([number, cosine]) => [texts[number], cosine]))];
 }
