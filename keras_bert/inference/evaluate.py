@@ -19,10 +19,10 @@ from keras_bert.inference.predict import (
 )
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import report_notes, report_source
+from keras_bert.readers.folders import class_files
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.retrieval_folder import is_retrieval_folder
-from keras_bert.readers.tables import class_files
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.file_formats import is_saved_dataset

@@ -37,7 +37,7 @@ _FORMS = {
 }
 _OPEN_ERRORS = {
     FileNotFoundError: "does not exist. Give the path of a text file",
-    IsADirectoryError: "is a folder without .txt files. Give the path of a text file",
+    IsADirectoryError: "is a folder without .txt or .md files. Give the path of a text file",
     PermissionError: "may not be read by this user",
 }
 _ZIP = b"PK\x03\x04"  # how such files begin

@@ -7,17 +7,15 @@ names has no header, as pandas reads one with `header=None`.
 """
 
 import csv
-import glob
-import os
 import re
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import NotJson
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.annotation_tools import STATUS, rows_of_tools
+from keras_bert.readers.folders import texts_of_classes, texts_of_files
 from keras_bert.readers.labels import DATE, is_number
 from keras_bert.readers.sources import (
     CONLL,
@@ -30,8 +28,6 @@ from keras_bert.readers.sources import (
     TextFile,
     class_names,
     declared_labels,
-    files_of,
-    form_of,
     is_file,
     is_numbered,
     is_stored_table,
@@ -61,8 +57,8 @@ def open_source(data, *, item, as_record):
         return data
     if not is_file(data):
         return _in_memory(data, item=item, as_record=as_record)
-    if (files := text_files(data)) is not None:
-        return _texts(str(data), files)
+    if (texts := texts_of_files(data)) is not None:
+        return texts
     return _stored(str(data)) if is_stored_table(data) else TextFile(data)
 
 
@@ -97,7 +93,7 @@ def open_table(
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
             when it is reached.
     """
-    if is_file(data) and (table := _class_folder(data)) is not None:
+    if is_file(data) and (table := texts_of_classes(data)) is not None:
         return table
     file = open_source(data, item=item, as_record=as_record)
     if isinstance(file, Table) and file.kind == FOLDER and least > 1:
@@ -363,7 +359,7 @@ def _is_data(name):
     return is_number(name) or DATE.fullmatch(name) or len(name.split()) >= _WORDS_OF_A_SENTENCE
 
 
-# Labels before texts, and as names of folders.
+# Labels before texts.
 
 
 def _fasttext(file):
@@ -382,60 +378,6 @@ def _fasttext(file):
 
     names = ["text", "label"]
     return Table(file.name, FASTTEXT, "fastText's lines", rows, names, location="line", file=file)
-
-
-def class_files(path):
-    """The files of a folder with a folder of .txt files for each class; [] of anything else."""
-    is_folder = os.path.isdir(path) and not is_stored_table(path)
-    return sorted(Path(path).glob("*/*.txt")) if is_folder else []
-
-
-def text_files(data):
-    """The .txt files of a folder, or of a glob, each of which is one text; None for anything else.
-
-    Raises InputError if a glob matches nothing, or files of another form.
-    """
-    path = str(data)
-    if os.path.isdir(path):
-        files = [] if is_stored_table(path) else sorted(Path(path).iterdir())
-        return [file for file in files if form_of(file) == TXT and file.is_file()] or None
-    if not glob.has_magic(path) or os.path.exists(path) or path.startswith(PREFIX):
-        return None
-    files = files_of(path)
-    other = next((file for file in files if form_of(file) != TXT), None)
-    if other is not None:
-        raise InputError(
-            f"{path} matches {other}. A glob, or a folder, is of .txt files with one text each. "
-            "Give a table as one file."
-        )
-    return [*map(Path, files)]
-
-
-def _texts(name, files):
-    """The table of `text_files`."""
-
-    def rows(*, keep=False):
-        for file in files:
-            text = "\n".join(line for _, line in TextFile(file).lines())
-            yield file.name, {"file": file.name, "text": text}
-
-    format = f"{counted(len(files), 'file')} with one text each"
-    return Table(name, FOLDER, format, rows, ["file", "text"], location="file")
-
-
-def _class_folder(path):
-    """The table of a folder with `class_files`, or None."""
-    files = class_files(path)
-    if not files:
-        return None
-
-    def rows(*, keep=False):
-        for file in files:
-            text = "\n".join(line for _, line in TextFile(file).lines())
-            yield f"{file.parent.name}/{file.name}", {"text": text, "label": file.parent.name}
-
-    format = "a folder of texts for each class"
-    return Table(str(path), FOLDER, format, rows, ["text", "label"], location="file")
 
 
 # Stored tables, and data in memory.

@@ -109,8 +109,8 @@ class IndexCommandSettings(IndexSettings, AddSettings):
     )
     data: PathText | None = data_setting(
         None,
-        help="the texts: a folder of text files, one text per line (.txt), CSV, TSV, JSON Lines, "
-        "Parquet, or a retrieval folder as BEIR has them; - is standard input",
+        help="the texts: a folder of .txt and .md files, one text per line (.txt), CSV, TSV, "
+        "JSON Lines, Parquet, or a retrieval folder as BEIR has them; - is standard input",
         unit="FILE",
         default_help="pass `index`",
         common=True,

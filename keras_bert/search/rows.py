@@ -13,9 +13,9 @@ from keras_bert.base.formatting import in_one_line, listed
 from keras_bert.inference.embed_to_file import TextColumns
 from keras_bert.readers import TextFileSettings
 from keras_bert.readers.examples import report_notes, report_source
+from keras_bert.readers.folders import text_files
 from keras_bert.readers.retrieval_folder import CORPUS, corpus_records, is_retrieval_folder
 from keras_bert.readers.sources import FOLDER, is_file, plain
-from keras_bert.readers.tables import text_files
 from keras_bert.readers.texts import TextSource
 
 ID_NAMES = ("id", "_id")

@@ -1,4 +1,4 @@
-"""A folder, or a glob, of .txt files: one text each."""
+"""A folder, or a glob, of .txt and .md files: one text each."""
 
 import pytest
 
@@ -15,7 +15,8 @@ def letters(tmp_path):
     (folder / "b.txt").write_text("Dear Ada,\n\nyours, Bob\n")
     (folder / "a.txt").write_text("Hello")
     (folder / "c.txt").write_text(" \n")
-    (folder / "notes.md").write_text("not a letter")
+    (folder / "stamp.png").write_bytes(b"not a letter")
+    (folder / ".hidden").write_text("nor this")
     return folder
 
 
@@ -34,6 +35,24 @@ def test_a_file_is_a_text(letters, pattern):
     assert source.row_of(examples[0]) == {"file": "a.txt", "text": "Hello"}
 
 
+def test_markdown_is_read_too_and_what_is_not_read_is_said(letters):
+    (letters / "d.MD").write_text("# A title")
+    (letters / "older").mkdir()
+    source = TextSource(letters, need_labels=False)
+    said = "4 files with one text each (2 others not read: older, stamp.png)"
+    assert said in source.description
+    assert [example.text for example in source][-1] == "# A title"
+    assert [e.line for e in TextSource(letters / "*.MD", need_labels=False)] == ["d.MD"]
+
+
+def test_what_a_folder_of_classes_has_besides_texts_is_said(letters, tmp_path):
+    (tmp_path / "README").write_text("what this is")
+    (letters / "c.txt").write_text("again")
+    said = "a folder of texts for each class (2 others not read: README, letters/stamp.png)"
+    source = TextSource(tmp_path)
+    assert said in source.description and {example.label for example in source} == {"letters"}
+
+
 def test_taggers_and_spans_read_them_too(letters):
     (letters / "c.txt").unlink()
     for read in (TaggedSource, SpanSource):
@@ -49,9 +68,11 @@ def test_what_has_no_texts_is_an_error(letters, tmp_path):
     with raises_input_error("has one text per file. Expected pairs of texts"):
         TextSource(letters, texts=PAIR, need_labels=False)
     (tmp_path / "empty").mkdir()
-    with raises_input_error("is a folder without .txt files. Give the path of a text file"):
+    with raises_input_error("is a folder without .txt or .md files. Give the path of a text file"):
         TextSource(tmp_path / "empty", need_labels=False)
     with raises_input_error("No file matches"):
         TextSource(tmp_path / "*.nothing", need_labels=False)
-    with raises_input_error("notes.md. A glob, or a folder, is of .txt files with one text each"):
+    with raises_input_error(
+        "stamp.png. A glob, or a folder, is of .txt or .md files with one text"
+    ):
         TextSource(letters / "*", need_labels=False)
