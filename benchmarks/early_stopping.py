@@ -146,7 +146,11 @@ def replayed(path):
             for number, metrics in enumerate(cell["eval"])
         ]
         settings = SimpleNamespace(
-            patience=None, epochs=cell["epochs"], keep="best", gradual_unfreezing=False
+            patience=None,
+            epochs=cell["epochs"],
+            keep="best",
+            gradual_unfreezing=False,
+            contrastive=False,
         )
         rule = EarlyStopping(cell["metric"], patience_of(settings))
         lengths = range(1, len(records) + 1)

@@ -251,16 +251,17 @@ class ReadingModel(keras.Model):
 
     def head(self, selected, inputs):
         """The result of the reader's `select`, and `inputs_of_head`, by name -> the outputs."""
-        return self.build_head(self._read(selected, inputs), inputs)
+        return self.build_head(self.read_vectors(selected, inputs), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
         """The inputs of `build_head`, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
         encoded = WithoutMasks()(encoded)
-        return self._read(self.reader.select(encoded), inputs)
+        return self.read_vectors(self.reader.select(encoded), inputs)
 
-    def _read(self, selected, inputs):
+    def read_vectors(self, selected, inputs):
+        """The first argument of `build_head`: what the reader makes of its `select`."""
         if not self.reader.head_layers:
             return selected
         names = self.reader.input_names

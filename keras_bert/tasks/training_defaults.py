@@ -16,6 +16,9 @@ _DEFAULTS = (
 )
 # The learning rate of a head over a frozen encoder.
 HEAD_LEARNING_RATE = 1e-3
+# Of a classifier whose vectors are trained by their labels: the factor of the rate, and the least
+# number of steps.
+_CONTRASTIVE_RATE, _CONTRASTIVE_STEPS = 1 / 3, 60
 # A sweep tries these multiples of the learning rate, and, for each number of epochs where these are
 # enough steps, this multiple of the least number of steps. For BERT base they are the search of
 # Devlin et al. 2018 (appendix A.3).
@@ -66,6 +69,7 @@ def training_defaults(
     is_pretrained: bool,
     is_frozen: bool = False,
     has_lora: bool = False,
+    is_contrastive: bool = False,
     rate_factor: float = 1.0,
 ) -> TrainingDefaults:
     """The learning rate, and the least number of steps, of fine-tuning an encoder.
@@ -98,10 +102,13 @@ def training_defaults(
         is_pretrained: whether its weights are trained, and not random.
         is_frozen: whether the head alone is trained.
         has_lora: see `lora_learning_rate`.
+        is_contrastive: whether the vectors of texts are trained by their labels (`contrastive`).
         rate_factor: the task's RATE_FACTOR, by which the rate of an encoder is multiplied.
     """
     row = next(row for largest, *row in _DEFAULTS if hidden_size <= largest)
     *rates, least_steps = row
+    if is_contrastive:
+        rate_factor, least_steps = rate_factor * _CONTRASTIVE_RATE, _CONTRASTIVE_STEPS
     learning_rate = float(f"{rate_factor * rates[0 if is_pretrained else 1]:.1e}")
     if is_frozen:
         learning_rate = HEAD_LEARNING_RATE

@@ -35,6 +35,7 @@ from keras_bert.training.finetuning_settings import (
 from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.loop import train
 from keras_bert.training.parts.bad_batch import BadBatch
+from keras_bert.training.parts.contrastive import Contrastive
 from keras_bert.training.parts.early_stopping import EarlyStopping
 from keras_bert.training.parts.findings import Findings
 from keras_bert.training.parts.frozen_encoder import FrozenEncoder
@@ -298,6 +299,7 @@ PARTS = (
     *(
         TrainedLayers,
         FrozenEncoder,
+        Contrastive,
         TensorBoard,
         BadBatch,
         UserCallbacks,
@@ -362,7 +364,10 @@ def _trained(run):
             task, run.examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
         )
         run.splits[0] = few_shapes or run.examples
-    compile_for(settings, plan, model=run.model, task=task, jit_compile=few_shapes is not None)
+    jit_compile = few_shapes is not None
+    compile_for(
+        settings, plan, model=run.model, task=task, losses=run.losses, jit_compile=jit_compile
+    )
     run.source = LabelledExamples(
         run.model, task, *run.splits, dev_examples=run.dev, plan=plan, settings=settings
     )

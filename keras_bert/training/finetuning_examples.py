@@ -119,6 +119,10 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
         pooling = {"pooling": encoder.came_with_pooling}
         settings, options = dataclasses.replace(settings, **pooling), {**options, **pooling}
         report(_line_on_pooling(encoder, of_task))
+    elif settings.contrastive and settings.pooling is None:
+        # As sentence-transformers reads a folder that names no pooling.
+        options = {**options, "pooling": "mean"}
+        settings = dataclasses.replace(settings, pooling="mean")
     recipe = TaskRecipe(
         task_class=of_task,
         start=start,

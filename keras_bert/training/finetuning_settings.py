@@ -24,6 +24,7 @@ from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
 from keras_bert.tasks.training_defaults import EPOCHS
+from keras_bert.training.parts.contrastive import ContrastiveSettings
 from keras_bert.training.parts.early_stopping import PatienceSettings
 from keras_bert.training.parts.frozen_encoder import FrozenEncoderSettings
 from keras_bert.training.parts.keep_best import KeepSettings
@@ -39,6 +40,7 @@ class LabelledRunSettings(
     TrainedLayersSettings,
     LoraSettings,
     FrozenEncoderSettings,
+    ContrastiveSettings,
     PatienceSettings,
     KeepSettings,
     RunSettings,

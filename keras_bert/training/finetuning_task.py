@@ -227,6 +227,7 @@ class TaskRecipe:
             is_pretrained=not self.start.is_random,
             is_frozen=settings.freeze_encoder,
             has_lora=settings.lora_rank is not None,
+            is_contrastive=settings.contrastive,
             rate_factor=self.task_class.RATE_FACTOR,
         )
 
@@ -356,8 +357,8 @@ def for_xla(task, examples, *, epochs, steps_per_epoch):
     return examples if tokens >= programs * _TOKENS_PER_PROGRAM else None
 
 
-def compile_for(settings, plan, *, model, task, jit_compile=False):
-    """Compiles the model that a run trains, which is the task or its head alone.
+def compile_for(settings, plan, *, model, task, losses=None, jit_compile=False):
+    """Compiles the model that a run trains: the task, its head alone, or with `losses` another.
 
     `jit_compile` is whether XLA compiles the steps, again for each shape of a batch.
     """
@@ -371,11 +372,12 @@ def compile_for(settings, plan, *, model, task, jit_compile=False):
         first_steps=[unfreeze_every * below for below in depth],
         measures_gradients=model is task,
     )
+    of_task = losses is None
     model.compile(
         optimizer=task.with_scaled_loss(optimizer),  # a head alone has no policy of its own
-        loss=task.compiled_losses(),
-        loss_weights=task.default_loss_weights(),
-        weighted_metrics=task.default_metrics(),
+        loss=task.compiled_losses() if of_task else losses,
+        loss_weights=task.default_loss_weights() if of_task else None,
+        weighted_metrics=task.default_metrics() if of_task else None,
         jit_compile=jit_compile,
         steps_per_execution=settings.steps_per_execution,
     )

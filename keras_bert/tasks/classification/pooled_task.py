@@ -65,6 +65,10 @@ class PooledTask(Task):
         # Hugging Face's classes read [CLS], as do folders older than this setting.
         return {"pooling": "cls"}
 
+    def text_vector(self, selected, inputs):
+        """`vector` of the result of the reader's `select`, and of `inputs_of_head`, by name."""
+        return self.vector(self.read_vectors(selected, inputs), inputs.get("input_mask"))
+
     def vector(self, encoded, mask):
         """The vector that the head reads: (B, D), or (B, n D) of n parts."""
         pooling, transform = self.settings.pooling, self.transform

@@ -26,8 +26,8 @@ class PatienceSettings(Settings):
         help="early stopping: the epochs in a row without a better metric or a clearly lower loss "
         "on the dev data that end the run; 0 trains all epochs",
         unit="EPOCHS",
-        default_help=f"{_LEAST}, or a fifth of the epochs; 0 with --keep last or "
-        "--gradual-unfreezing",
+        default_help=f"{_LEAST}, or a fifth of the epochs; 0 with --keep last, "
+        "--gradual-unfreezing or --contrastive",
         at_least=0,
     )
 
@@ -77,7 +77,7 @@ def patience_of(settings):
     """
     if settings.patience is not None:
         return settings.patience
-    if settings.keep == "last" or settings.gradual_unfreezing:
+    if settings.keep == "last" or settings.gradual_unfreezing or settings.contrastive:
         return 0
     return max(_LEAST, math.ceil(_FRACTION * settings.epochs))
 

@@ -24,6 +24,10 @@ class KeepBest(Part):
 
     chief_only = False
 
+    @classmethod
+    def of(cls, run):
+        return None if run.settings.contrastive else cls()
+
     def callbacks(self, run):
         from keras_bert.training.checkpoint import BestModel
 

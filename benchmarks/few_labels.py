@@ -1,0 +1,211 @@
+"""Few labels: what a classifier learns from 8, 16 and 64 texts of each label, by which way.
+
+    python benchmarks/few_labels.py --output runs/few --counts 8 16 64 --seeds 0 1 2
+    python benchmarks/few_labels.py --output runs/few --ways contrastive --rates 3e-5 1e-4 3e-4 \
+        --steps 30 60 120 --counts 16 --seeds 0
+    python benchmarks/few_labels.py --output runs/few --table
+
+MiniLM on SST-2, and on sentences of eight authors of the books in `../shared/data/books`. The seed
+draws the texts, the same for each way; test texts are 500 others. `plain`, `frozen` (the head
+alone), `lora` and `contrastive` train for all steps, without dev data; `zero-shot` takes the label
+whose description is nearest, and no text. `setfit` is SetFit's own trainer, where it is installed,
+with its default settings. A cell is a line of OUTPUT/cells.jsonl; the same command resumes.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import re
+import shutil
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+import real_tasks
+from needed import minilm_folder
+from turns import Turns
+
+import keras_bert as kb
+
+TESTED = 500
+AUTHORS = {
+    "Austen": ("emma", "pride_and_prejudice"),
+    "Darwin": ("the_voyage_of_the_beagle",),
+    "Dickens": ("bleak_house", "great_expectations"),
+    "Dostoevsky": ("crime_and_punishment", "the_brothers_karamazov"),
+    "Doyle": ("the_adventures_of_sherlock_holmes",),
+    "Melville": ("moby_dick_or_the_whale",),
+    "Tolstoy": ("war_and_peace",),
+    "Twain": ("adventures_of_huckleberry_finn",),
+}
+WAYS = ("plain", "frozen", "lora", "contrastive", "zero-shot", "setfit")
+_OF_WAY = {
+    "plain": {},
+    "frozen": {"freeze_encoder": True},
+    "lora": {"lora_rank": 8},
+    "contrastive": {"contrastive": True},
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS[:5])
+    parser.add_argument("--counts", nargs="+", type=int, default=[8, 16, 64])
+    parser.add_argument("--rates", nargs="+", type=float, default=[None])
+    parser.add_argument("--steps", nargs="+", type=int, default=[None])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--table", action="store_true", help="print the table of what is measured")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    path = arguments.output / "cells.jsonl"
+    if arguments.table:
+        print("\n".join(table(path)))
+        return
+    turns = Turns(path, {}, lambda line: print(line, flush=True))
+    grid = itertools.product(
+        *(arguments.seeds, arguments.counts, arguments.data, arguments.ways),
+        *(arguments.rates, arguments.steps),
+    )
+    for seed, count, data, way, rate, steps in grid:
+        cell = {"data": data, "count": count, "way": way, "rate": rate, "steps": steps}
+        turns.of({**cell, "seed": seed}, lambda **cell: measured(arguments, **cell))
+
+
+def sst2(folder):
+    """-> (texts by label for training, those for the test)."""
+    parts = []
+    for name in ("train", "test"):
+        by_label = {"negative": [], "positive": []}
+        for text, label in zip(*real_tasks.sst2(folder / "sst2" / f"{name}.tsv"), strict=True):
+            by_label["positive" if str(label) == "1" else "negative"].append(text[0])
+        parts.append(by_label)
+    return parts
+
+
+def authors(folder):
+    """-> the same of sentences of 8 to 40 words; the last third of each book is for the test."""
+    parts = [{name: [] for name in AUTHORS} for _ in range(2)]
+    for author, books in AUTHORS.items():
+        for book in books:
+            text = (folder / "books" / f"{book}.txt").read_text("utf-8", errors="replace")
+            sentences = re.split(r"(?<=[.!?])[”\"’]?\s+", " ".join(text.split()))
+            sentences = [s for s in sentences if 8 <= len(s.split()) <= 40]
+            edge = len(sentences) * 2 // 3
+            parts[0][author] += sentences[:edge]
+            parts[1][author] += sentences[edge:]
+    return parts
+
+
+DATA = {"sst2": sst2, "authors": authors}
+_DESCRIPTIONS = {"sst2": "A {} review of a film.", "authors": "A sentence of a book by {}."}
+
+
+def drawn(folder, data, count, seed):
+    """-> (training rows, test rows) of a seed."""
+    rng, parts = random.Random(seed), DATA[data](folder)
+    rows = [
+        [
+            {"text": text, "label": label}
+            for label, texts in part.items()
+            for text in rng.sample(texts, min(size, len(texts)))
+        ]
+        for part, size in zip(parts, (count, TESTED // len(parts[0])), strict=True)
+    ]
+    for part in rows:
+        rng.shuffle(part)
+    return rows
+
+
+def measured(arguments, *, data, count, way, rate, steps, seed):
+    """The accuracy on the test texts in percent, and the seconds of training."""
+    train, test = drawn(arguments.folder, data, count, seed)
+    model = minilm_folder(data=arguments.folder)
+    began = time.perf_counter()
+    if way == "zero-shot":
+        right = nearest_description(model, data, test)
+        return {"accuracy": round(100 * right, 2), "seconds": 0}
+    if way == "setfit":
+        predicted = of_setfit(model, train, test, seed=seed)
+        right = np.mean([one == row["label"] for one, row in zip(predicted, test, strict=True)])
+    else:
+        output = arguments.output / "run"
+        shutil.rmtree(output, ignore_errors=True)
+        given = {"learning_rate": rate}
+        if steps is not None:
+            given["epochs"] = -(-steps // -(-len(train) // 32))
+        given = {name: value for name, value in given.items() if value is not None}
+        metrics = kb.finetune(
+            model=model,
+            train=train,
+            dev=test,
+            output=output,
+            seed=seed,
+            keep="last",
+            max_length=128,
+            **given,
+            **_OF_WAY[way],
+        )
+        right = metrics["dev"]["accuracy"]
+        return {"accuracy": round(100 * right, 2), "seconds": round(metrics["seconds"], 1)}
+    return {"accuracy": round(100 * right, 2), "seconds": round(time.perf_counter() - began, 1)}
+
+
+def nearest_description(model, data, test):
+    embedder = kb.load_task(model)
+    labels = sorted({row["label"] for row in test})
+    described = embedder.encode([_DESCRIPTIONS[data].format(label) for label in labels])
+    texts = embedder.encode([row["text"] for row in test])
+    chosen = np.argmax(embedder.similarity(texts, described), axis=1)
+    return np.mean([labels[one] == row["label"] for one, row in zip(chosen, test, strict=True)])
+
+
+def of_setfit(model, train, test, *, seed):
+    from datasets import Dataset
+    from setfit import SetFitModel, Trainer, TrainingArguments
+
+    classifier = SetFitModel.from_pretrained(str(model))
+    trainer = Trainer(
+        model=classifier,
+        args=TrainingArguments(seed=seed, report_to="none", save_strategy="no"),
+        train_dataset=Dataset.from_list(train),
+    )
+    trainer.train()
+    return [str(label) for label in classifier.predict([row["text"] for row in test])]
+
+
+def table(path):
+    """Lines of Markdown: for each data and count a row, for each way a column."""
+    cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    ways = list(dict.fromkeys((c["way"], c["rate"], c["steps"]) for c in cells))
+    names = [
+        " ".join(f"{x:g}" if isinstance(x, float | int) else x for x in way if x is not None)
+        for way in ways
+    ]
+    yield f"| data | texts of each label | {' | '.join(names)} |"
+    yield "|---" * (2 + len(ways)) + "|"
+    for data, count in dict.fromkeys((c["data"], c["count"]) for c in cells):
+        row = []
+        for way in ways:
+            scores, seconds = [], []
+            for c in cells:
+                if (c["data"], c["count"]) == (data, count):
+                    if (c["way"], c["rate"], c["steps"]) == way:
+                        scores.append(c["accuracy"])
+                        seconds.append(c["seconds"])
+            spread = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
+            mean = statistics.mean(scores) if scores else None
+            row.append(
+                "" if mean is None else f"{mean:.1f}{spread} ({statistics.mean(seconds):.0f} s)"
+            )
+        yield f"| {data} | {count} | {' | '.join(row)} |"
+
+
+if __name__ == "__main__":
+    main()
