@@ -166,7 +166,7 @@ def read_info(folder: Any) -> dict[str, Any]:
                 "resumes."
             )
         if not folder.exists():
-            raise InputError(f"There is no index {folder}.")
+            raise InputError(f"The index {folder} does not exist.")
         raise InputError(f"{folder} is not an index: it has no {INFO}.")
     info = files.read_json(folder / INFO)
     with damaged(folder / INFO, _ADVICE):

@@ -101,7 +101,7 @@ def test_results_as_lines_and_as_a_table(here, capsys):
         ("index --index my.index --compact --add more.csv", "Received: --add and --compact"),
         ("index --compact", "--compact is for an --index. Give it."),
         ("index --index my.index --format qdrant", "--output and --format belong together"),
-        ("index --index nowhere --compact", "There is no index nowhere."),
+        ("index --index nowhere --compact", "The index nowhere does not exist."),
         ("index --model model --data more.csv --output my.index", "is there already"),
         ("index --model model --data more.csv --output model --force", "also the input"),
         ("search my.index", "Pass either the text to find, or --data"),

@@ -61,7 +61,7 @@ def state(folder, task):
     try:
         index = load_index(folder, embedder=task)
     except InputError as error:
-        messages = ("is not finished", "has no segments.json", "There is no index")
+        messages = ("is not finished", "has no segments.json", "does not exist")
         assert any(message in str(error) for message in messages)
         return None
     return sorted(index.ids), found(index, "cat", by="vectors", top_k=30)

@@ -68,6 +68,7 @@ def test_a_run_that_ended_stays_ended(seed):
 
 def settings(**changes):
     given = {"patience": None, "epochs": 40, "keep": "best", "gradual_unfreezing": False}
+    given["contrastive"] = False
     return SimpleNamespace(**given | changes)
 
 
@@ -79,6 +80,7 @@ def settings(**changes):
         ({"keep": "last"}, 0),
         ({"keep": "last", "patience": 2}, 2),
         ({"gradual_unfreezing": True}, 0),
+        ({"contrastive": True}, 0),
         ({"patience": 0}, 0),
     ],
 )
