@@ -9,11 +9,13 @@ from keras import ops
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
+from keras_bert.optimizers.muon import Muon
 from keras_bert.optimizers.schedules import (
     SCHEDULES,
     PerUpdate,
     WarmupCosineDecay,
     WarmupLinearDecay,
+    WarmupStableDecay,
 )
 from keras_bert.optimizers.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
 from keras_bert.tasks import WARMUP, WEIGHT_DECAY
@@ -133,10 +135,11 @@ def train_last_layers(task, layers):
             layer.trainable = False
 
 
-OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
+OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB, "muon": Muon, "adagrad": Adagrad}
 # google-research/bert, optimization.py.
 _ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
 CLIP_NORM = 1.0
+DECAY = 0.2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,10 +151,12 @@ class OptimizerOptions:
         warmup: the fraction of the steps (0 to below 1) after which it is reached.
         weight_decay: of matrices; biases and the parameters of LayerNorm do not decay.
         optimizer: "adamw" (Loshchilov and Hutter 2019), "lamb" (You et al. 2019, for batches of
-            thousands; see `LAMB`) or "adagrad" (Duchi et al. 2011; see `Adagrad`).
+            thousands; see `LAMB`), "muon" (Jordan et al. 2024; see `Muon`) or "adagrad" (Duchi et
+            al. 2011; see `Adagrad`).
         clip_norm: the global norm that gradients are clipped to; 0 does not clip them.
         gradient_accumulation: batches of an update; their mean gradient is clipped.
         schedule: the learning rate after the warm-up.
+        decay: of the schedule "wsd", the fraction of the steps at the end in which the rate falls.
 
     Raises `InputError` if a number is out of its range or a name is unknown.
     """
@@ -163,6 +168,7 @@ class OptimizerOptions:
     clip_norm: float = CLIP_NORM
     gradient_accumulation: int = 1
     schedule: str = "linear"
+    decay: float = DECAY
 
     def __post_init__(self):
         for name, names in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
@@ -178,6 +184,7 @@ class OptimizerOptions:
             ("warmup", 0 <= self.warmup < 1, "a fraction of the steps, from 0 to below 1"),
             ("weight_decay", self.weight_decay >= 0, "at least 0"),
             ("gradient_accumulation", self.gradient_accumulation >= 1, "at least 1"),
+            ("decay", 0 < self.decay <= 1, "a fraction of the steps, above 0 and up to 1"),
         ):
             if not is_valid:
                 raise _invalid(name, expected, getattr(self, name))
@@ -218,22 +225,22 @@ def make_optimizer(
         raise _invalid("steps", "at least 1", steps)
     rate, accumulated = options.learning_rate, None
     if steps is not None:
-        rate = SCHEDULES[options.schedule](
-            peak=rate, warmup_steps=int(options.warmup * steps), steps=steps
-        )
+        rate = _schedule(options, steps)
     if options.gradient_accumulation > 1:
         accumulated = options.gradient_accumulation
         rate = rate if steps is None else PerUpdate(schedule=rate, batches=accumulated)
     kind, layerwise = OPTIMIZERS[options.optimizer], {}
     if any(fraction != 1 for fraction in fractions or ()) or any(first_steps or ()):
-        if options.optimizer != "adamw":
+        count = len(model.trainable_variables)
+        layerwise = {"fractions": fractions or [1.0] * count}
+        if options.optimizer == "adamw":
+            kind, layerwise["first_steps"] = LayerwiseAdamW, first_steps or [0] * count
+        elif options.optimizer != "muon" or any(first_steps or ()):
             raise InputError(
                 f"Layer-wise rates need the optimizer adamw. Received: {options.optimizer}."
             )
-        count = len(model.trainable_variables)
-        kind = LayerwiseAdamW
-        layerwise = {"fractions": fractions or [1.0] * count}
-        layerwise["first_steps"] = first_steps or [0] * count
+    if options.optimizer == "muon":
+        layerwise["is_hidden"] = hidden_matrices(model)
     if replica_count() > 1:
         kind = with_global_gradients(kind)
     if measures_gradients:
@@ -254,6 +261,39 @@ def make_optimizer(
     # If it were built in the first step, TensorFlow would trace that step twice.
     built.build(model.trainable_variables)
     return built
+
+
+def _schedule(options, steps):
+    """The learning rate of `OptimizerOptions` by the updates done, of `steps`."""
+    given = {"peak": options.learning_rate, "warmup_steps": int(options.warmup * steps)}
+    if options.schedule == "wsd":
+        given["decay_steps"] = max(1, round(options.decay * steps))
+        if given["decay_steps"] > steps - given["warmup_steps"]:
+            raise InputError.naming(
+                "{warmup} and {decay} are {:g} and {:g} of the steps, more than there are.",
+                options.warmup,
+                options.decay,
+            )
+    return SCHEDULES[options.schedule](**given, steps=steps)
+
+
+def hidden_matrices(model):
+    """Whether each trainable variable of a task is a matrix of a layer above its embeddings.
+
+    Raises `InputError` if none is.
+    """
+    groups = model.encoder.layer_groups[1:]
+    hidden = {id(v) for group in groups for layer in group for v in layer.trainable_variables}
+    of_variables = [
+        id(variable) in hidden and len(variable.shape) == 2 and decays(variable)
+        for variable in model.trainable_variables
+    ]
+    if not any(of_variables):
+        raise InputError.naming(
+            "{optimizer} muon is for the matrices of layers, and this model has none. Use adamw or "
+            "adagrad."
+        )
+    return of_variables
 
 
 def decays(variable):
@@ -289,5 +329,5 @@ def schedule_is_over(optimizer):
     schedule, done = optimizer._learning_rate, steps_done(optimizer)
     while isinstance(schedule, PerUpdate):
         schedule, done = schedule.schedule, done + schedule.first_step
-    falls = isinstance(schedule, WarmupLinearDecay | WarmupCosineDecay)
+    falls = isinstance(schedule, WarmupLinearDecay | WarmupCosineDecay | WarmupStableDecay)
     return falls and done >= schedule.steps

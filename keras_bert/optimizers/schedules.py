@@ -130,6 +130,39 @@ class WarmupLinearDecay(Warmup):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
+class WarmupStableDecay(Warmup):
+    """After the warm-up the rate stays at `peak`, and falls to 0 in the last steps (wsd).
+
+    With t updates done, of T, of which d are the `decay_steps`, the next one uses
+
+        peak * (1 - sqrt((t - (T - d)) / d))        after T - d
+
+    the decay of Hägele et al. 2024. What is trained before it does not depend on T: another run can
+    go on from there.
+
+    Args:
+        peak, warmup_steps, steps: see `Warmup`.
+        decay_steps: d, from 1 to those after the warm-up.
+    """
+
+    def __init__(self, *, peak, warmup_steps, steps, decay_steps):
+        super().__init__(peak=peak, warmup_steps=warmup_steps, steps=steps)
+        if not 1 <= decay_steps <= steps - warmup_steps:
+            raise ValueError(
+                "`decay_steps` must be from 1 to the steps after the warm-up, "
+                f"{steps - warmup_steps}. Received: {decay_steps}."
+            )
+        self.decay_steps = decay_steps
+
+    def falling(self, step):
+        passed = (step - (self.steps - self.decay_steps)) / self.decay_steps
+        return 1.0 - ops.sqrt(ops.clip(passed, 0.0, 1.0))
+
+    def get_config(self):
+        return {**super().get_config(), "decay_steps": self.decay_steps}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
 class PerUpdate(keras.optimizers.schedules.LearningRateSchedule):
     """A schedule over updates that Keras calls with the number of batches.
 
@@ -169,4 +202,5 @@ SCHEDULES = {
     "cosine": WarmupCosineDecay,
     "one-cycle": OneCycle,
     "constant": WarmupConstant,
+    "wsd": WarmupStableDecay,
 }

@@ -26,8 +26,8 @@ from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_V
 from keras_bert.tasks import WARMUP, WEIGHT_DECAY
 from keras_bert.training.parts.user_callbacks import CallbackSettings
 
-OPTIMIZERS = ("adamw", "lamb", "adagrad")
-SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
+OPTIMIZERS = ("adamw", "lamb", "muon", "adagrad")
+SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant", "wsd")
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
@@ -36,7 +36,8 @@ KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 ARCHITECTURES = (
     "tiny, mini, small, medium, base, large (BERT), distilbert, electra-small, electra-base, "
     "mpnet, albert-base, albert-large, albert-xlarge, albert-xxlarge, deberta-v3-xsmall, "
-    "deberta-v3-small, deberta-v3-base, deberta-v3-large, modernbert-base, modernbert-large, "
+    "deberta-v3-small, deberta-v3-base, deberta-v3-large, modern-tiny, modern-mini, "
+    "modernbert-base, modernbert-large, "
     "gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, "
     "elmo-mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, static-50, "
     "static-100, static-200, static, or a config.json"
@@ -78,9 +79,18 @@ class RunSettings(CallbackSettings):
     schedule: str = optimisation_setting(
         "linear",
         help="learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular "
-        "(ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant",
+        "(ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), constant, or wsd (constant, and "
+        "in the last steps to 0)",
         choices=SCHEDULES,
         common=True,
+    )
+    decay: float | None = optimisation_setting(
+        None,
+        help="of the schedule wsd: the fraction of the steps at the end in which the rate falls",
+        unit="FRACTION",
+        default_help="0.2",
+        above=0,
+        at_most=1,
     )
     layer_decay: float = optimisation_setting(
         1.0,
@@ -153,6 +163,8 @@ class RunSettings(CallbackSettings):
 
     def check(self):
         super().check()
+        if self.decay is not None and self.schedule != "wsd":
+            raise InputError.naming("{decay} is of {schedule} wsd, not of {}.", self.schedule)
         self._check_multiple("checkpoint_every")
 
     def paths(self):
@@ -288,8 +300,8 @@ class PretrainSettings(RunSettings):
     )
     optimizer: str | None = optimisation_setting(
         None,
-        help="AdamW, LAMB for batches of thousands of examples, or AdaGrad, which updates only the "
-        "vectors of a batch",
+        help="AdamW, LAMB for batches of thousands of examples, Muon, which makes the updates of "
+        "matrices orthogonal, or AdaGrad, which updates only the vectors of a batch",
         default_help="adamw; adagrad for skip-gram and cbow",
         choices=OPTIMIZERS,
     )
@@ -431,8 +443,8 @@ class PretrainSettings(RunSettings):
             raise InputError.naming(
                 "{causal_fraction} needs at least 2 examples in a batch, one masked and one causal."
             )
-        if self.layer_decay != 1 and self.optimizer not in (None, "adamw"):
-            raise InputError.naming("{layer_decay} needs {optimizer} adamw.")
+        if self.layer_decay != 1 and self.optimizer not in (None, "adamw", "muon"):
+            raise InputError.naming("{layer_decay} needs {optimizer} adamw or muon.")
 
     @property
     def phases(self):

@@ -228,9 +228,9 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
         ({"learning_rate": float("nan")}, "`learning_rate`. ... Received: nan"),
         ({"warmup": 1.0}, "`warmup`. ... Received: 1.0"),
         ({"weight_decay": -0.1}, "`weight_decay`. ... Received: -0.1"),
-        ({"optimizer": "sgd"}, "Choose from: adamw, lamb, adagrad. Received: 'sgd'"),
+        ({"optimizer": "sgd"}, "Choose from: adamw, lamb, muon, adagrad. Received: 'sgd'"),
         ({"gradient_accumulation": 0}, "`gradient_accumulation`. ... Received: 0"),
-        ({"schedule": "square"}, "Choose from: linear, ...constant. Received: 'square'"),
+        ({"schedule": "square"}, "Choose from: linear, ...constant, wsd. Received: 'square'"),
         ({"optimizer": "lamb", "fractions": [0.5] * 6}, "need the optimizer adamw. Received: lamb"),
     ],
 )

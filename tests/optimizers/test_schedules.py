@@ -26,7 +26,8 @@ def test_without_warmup_it_starts_at_the_peak():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schedule_survives_serialisation(name):
-    schedule = SCHEDULES[name](peak=0.4, warmup_steps=4, steps=8)
+    more = {"decay_steps": 2} if name == "wsd" else {}
+    schedule = SCHEDULES[name](peak=0.4, warmup_steps=4, steps=8, **more)
     config = keras.saving.serialize_keras_object(schedule)
     assert rates(keras.saving.deserialize_keras_object(config), 9) == rates(schedule, 9)
 
@@ -51,6 +52,17 @@ def test_half_a_cosine_and_a_level_line():
     )
     constant = SCHEDULES["constant"](peak=2.0, warmup_steps=2, steps=6)
     np.testing.assert_allclose(rates(constant, 8), [1, 2, 2, 2, 2, 2, 2, 2])
+
+
+def test_a_level_line_and_a_root_down_to_zero():
+    wsd = SCHEDULES["wsd"](peak=2.0, warmup_steps=2, steps=10, decay_steps=4)
+    down = [2 * (1 - (n / 4) ** 0.5) for n in range(5)]
+    np.testing.assert_allclose(rates(wsd, 12), [1, *[2] * 5, *down, 0], rtol=1e-6, atol=1e-6)
+    longer = SCHEDULES["wsd"](peak=2.0, warmup_steps=2, steps=1000, decay_steps=4)
+    assert rates(longer, 7) == rates(wsd, 7)  # until the decay, however long the run is
+    for wrong in (0, 9):
+        with pytest.raises(ValueError, match="Received: "):
+            SCHEDULES["wsd"](peak=2.0, warmup_steps=2, steps=10, decay_steps=wrong)
 
 
 def test_slanted_triangular_rates_are_those_of_the_paper():

@@ -18,6 +18,7 @@ import socket
 import sys
 import time
 import traceback
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -544,10 +545,11 @@ def test_a_loss_of_a_whole_batch_is_that_of_one_device(name):
     [
         {},
         {"optimizer": "lamb", "gradient_accumulation": 2},
+        {"optimizer": "muon", "gradient_accumulation": 2},
         {"fractions": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
         {"optimizer": "adagrad"},
     ],
-    ids=["adamw", "accumulated", "layerwise", "adagrad"],
+    ids=["adamw", "accumulated", "muon", "layerwise", "adagrad"],
 )
 def test_updates_are_those_of_the_whole_gradient(options):
     """Clipped together, accumulated together, and of a lookup's rows, too."""
@@ -562,6 +564,7 @@ def test_updates_are_those_of_the_whole_gradient(options):
         table, dense = keras.layers.Embedding(6, 4, name="e"), keras.layers.Dense(3, name="d")
         ids_in = keras.Input((), dtype="int32")
         model = keras.Model(ids_in, dense(table(ids_in)))
+        model.encoder = SimpleNamespace(layer_groups=[[table], [dense]])
         optimizer = make_optimizer(
             model, learning_rate=0.1, warmup=0.0, weight_decay=0.1, steps=4, **options
         )

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -29,6 +30,7 @@ def small_model(seed, units=4, name="dense", scales_loss=False, **options):
         ],
         name="small",
     )
+    model.encoder = SimpleNamespace(layer_groups=[[], model.layers[:-1]])
     optimizer = make_optimizer(
         model, learning_rate=0.1, warmup=0.5, weight_decay=0.1, steps=20, **options
     )
@@ -54,7 +56,9 @@ _LAMB = {"optimizer": "lamb", "gradient_accumulation": 2, "schedule": "one-cycle
 
 
 @pytest.mark.parametrize(
-    "options", [{}, _LAMB, {"scales_loss": True}], ids=["adamw", "lamb", "scaled"]
+    "options",
+    [{}, _LAMB, {**_LAMB, "optimizer": "muon"}, {"scales_loss": True}],
+    ids=["adamw", "lamb", "muon", "scaled"],
 )
 def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path, options):
     model = small_model(seed=1, **options)

@@ -33,6 +33,7 @@ from tests.messages import raises_input_error
 from tests.peers import torch, transformers
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.seeds import shifted
+from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 SHORT = {"steps": 12, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": shifted(4)}
 SHORT["keep_last_checkpoint"] = True
@@ -66,7 +67,7 @@ def run(folders, tmp_path_factory):
 
     def call(output, rows, **settings):
         folder = folders[rows]
-        if "model" not in settings:
+        if not {"model", "architecture"} & {*settings}:
             settings["architecture"] = architecture
         settings = {**SHORT, **KINDS.get(rows, {}), **settings}
         return pretrain(data=folder, vocab=folder / "vocab.txt", output=output, **settings)
@@ -129,6 +130,22 @@ def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_uninterrupted_
         if name == "state":  # the history, with what a clock says
             continue
         np.testing.assert_array_equal(tensors[name], value, err_msg=name)
+
+
+@pytest.mark.slow
+def test_muon_and_a_level_rate_with_a_modern_encoder(run, tmp_path):
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    given = {"optimizer": "muon", "schedule": "wsd", "decay": 0.25, "architecture": "modern-tiny"}
+    given |= {"deterministic": True, "layer_decay": 0.9, "gradient_accumulation": 2}
+    with copied(whole, part, after_step=5):
+        metrics = run(whole, "mlm", **given)
+    assert without_clock(run(part, "mlm", **given)) == without_clock(metrics)
+    assert_same_weights(whole, part)
+    rates = {row["step"]: row["learning_rate"] for row in metrics["history"]}
+    assert rates[5] == rates[9] == pytest.approx(5e-4)
+    assert rates[11] == pytest.approx(5e-4 * (1 - (2 / 3) ** 0.5), rel=1e-4)
+    config = json.loads((whole / "model" / "config.json").read_text())
+    assert config["model_type"] == "modernbert" and config["num_hidden_layers"] == 3
 
 
 def test_a_step_may_have_parts_and_schedules_count_steps(uninterrupted):

@@ -48,6 +48,9 @@ class ModernBertConfig(BidirectionalConfig):
 
     MODEL_TYPES: ClassVar[tuple[str, ...]] = ("modernbert",)
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        # As many parameters in the layers as BERT's tiny and mini have.
+        "modern-tiny": {**sizes(128, layers=3, heads=2), "intermediate_size": 192, **_PAD},
+        "modern-mini": {**sizes(256, layers=6, heads=4), "intermediate_size": 384, **_PAD},
         "modernbert-base": {**sizes(768, layers=22, heads=12), "intermediate_size": 1152, **_PAD},
         "modernbert-large": {**sizes(1024, layers=28, heads=16), "intermediate_size": 2624, **_PAD},
     }
