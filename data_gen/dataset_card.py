@@ -29,7 +29,7 @@ from keras_bert.records.folder import (
 
 @dataclasses.dataclass
 class Statistics:
-    """What a part of a job has read and written.
+    """Counts of what a part of a job has read and written.
 
     `counters` maps names to numbers; those of a split are `SPLIT/NAME`. `lengths` (S + 1,) counts
     the train split's examples by their tokens; `unigrams` (V,) the tokens of its text, each text

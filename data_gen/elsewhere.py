@@ -56,7 +56,7 @@ REFUSED = {
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """What computes a job elsewhere; in a sentence "PortableRunner at HOST:8099".
+    """A runner that computes a job elsewhere; in a sentence "PortableRunner at HOST:8099".
 
     Attributes:
         runner: its name.

@@ -50,7 +50,7 @@ class ShardsFolder(OutputFolder):
     OURS = re.compile(rf"{SHARD.pattern}|{re.escape(RECORD)}|{re.escape(_MODEL)}")
 
     def record(self) -> list[dict[str, Any]]:
-        """What was written: for each file its `input`, `output`, `rows`, `bytes` and `notes`."""
+        """Describes each written file: its `input`, `output`, `rows`, `bytes` and `notes`."""
         return json.loads(self.read(RECORD))
 
     def difference(self, names):
@@ -70,7 +70,7 @@ class ShardsFolder(OutputFolder):
 
 @dataclasses.dataclass(frozen=True)
 class _Job:
-    """What every worker receives.
+    """The settings that every worker receives.
 
     Attributes:
         command: "predict", "embed" or "index".

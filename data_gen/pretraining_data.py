@@ -40,7 +40,7 @@ _BYTES_PER_WORKER = 64 << 20
 
 
 class Job(DataSettings):
-    """What every worker receives: complete settings, vocabulary and template.
+    """The objects that every worker receives: complete settings, vocabulary and template.
 
     Use `Job.of_settings`.
     """

@@ -57,7 +57,7 @@ _EXIT_SECONDS = 2.0
 
 
 class Progress:
-    """What a job shows while it runs: a bar on a terminal, and lines about a job elsewhere.
+    """Progress of a running job: a bar on a terminal, and lines about a job elsewhere.
 
         with Progress("Listing the input") as progress:
             progress.follow(folder, files=…)
@@ -287,7 +287,7 @@ def _not_interactive():
 
 @contextlib.contextmanager
 def _quiet():
-    """Where Beam's log is quiet, silences it and yields a file for the output of workers."""
+    """Silences Beam's log if it is to be quiet, and yields a file for the output of workers."""
     logger = logging.getLogger("apache_beam")
     level = logger.level
     if logger.getEffectiveLevel() <= logging.WARNING:

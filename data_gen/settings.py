@@ -45,7 +45,7 @@ def _text_field():
 
 
 class Reading(Settings):
-    """What is read of the input. What is left out is counted by its reason."""
+    """The settings of what is read of the input. What is left out is counted by its reason."""
 
     bad_lines: str = _bad_lines()
     text_field: str = _text_field()
@@ -108,7 +108,7 @@ def fraction_of_repeated_lines(text):
 
 
 class _JobSettings(Settings):
-    """What both jobs have in common."""
+    """The settings that both jobs have in common."""
 
     lowercase: InitVar[bool | None] = None
     beam_options: InitVar[Sequence[str]] = ()
@@ -129,7 +129,7 @@ class _JobSettings(Settings):
 
 
 class _ExampleSettings(_JobSettings):
-    """What is made of the text, and where it is written."""
+    """The settings of what is made of the text, and where it is written."""
 
     vocab: PathText = required(
         help="the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: "

@@ -180,7 +180,7 @@ def _json_text(line, field):
 
 
 def position_to_cut(data):
-    """Where to cut data that is too long for a document: after a line, a space, a character."""
+    """Finds where to cut data too long for a document: after a line, a space, a character."""
     for mark in (b"\n", b" "):
         end = data.rfind(mark, MAX_DOCUMENT_BYTES - (1 << 20), MAX_DOCUMENT_BYTES)
         if end >= 0:
@@ -277,7 +277,7 @@ def _is_wrapped(text):
 
 
 def _first_document(path, format, offset):
-    """Where the first document at or after `offset` of a file begins, and whether it was cut.
+    """Finds the first document at or after `offset` of a file, and whether it was cut.
 
     A function of these alone. A document is cut, at a line or where it is, if none begins within a
     window's length.
@@ -304,7 +304,7 @@ def _first_document(path, format, offset):
 
 
 def _next_line(path, offset):
-    """Where the next line begins, which may be far away; or the end of the file."""
+    """Finds the next line, which may be far away; or the end of the file."""
     for chunk in files.chunks(path, start=offset):
         newline = chunk.find(b"\n")
         if newline >= 0:
@@ -322,7 +322,7 @@ def _decode(data):
 
 
 def _without_bad_lines(data, format, error):
-    """What is left of a document, and the reason for each line that is left out."""
+    """Returns what is left of a document, and the reason for each line that is left out."""
     if format == "jsonl":
         return "", [_reason(error)]
     good, reasons = [], []

@@ -50,7 +50,7 @@ _SELECTED_ON_DEV = {
 
 
 class _TextEstimator(BaseEstimator):
-    """What both estimators have in common.
+    """The base of both estimators.
 
     X are texts: a list, a Series or an array (N,), or a table of one column; or pairs of texts, an
     array (N, 2), a table of two columns or a list of tuples.

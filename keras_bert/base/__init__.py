@@ -1,4 +1,4 @@
-"""What every other part uses: errors, files, settings, formatting, signals."""
+"""Errors, files, settings, formatting and signals, which every other part uses."""
 
 from importlib import import_module
 

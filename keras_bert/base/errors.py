@@ -110,7 +110,7 @@ def _is_of_library(path):
 
 
 def reason_of(error):
-    """What another library's error says, for the middle of a sentence: its first line.
+    """Returns the first line of another library's error, for the middle of a sentence.
 
     Without the names of nodes that TensorFlow puts around it.
     """

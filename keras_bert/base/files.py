@@ -66,7 +66,7 @@ def check_regular(path):
 
 
 def _open_at_once(path, flags):
-    """As `os.open`, without waiting for a pipe's writer."""
+    """Opens a file as `os.open` does, without waiting for a pipe's writer."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(descriptor, True)  # for what a writer that is there has yet to write
     return descriptor
@@ -214,7 +214,7 @@ def _write_error(path, words):
 
 
 def _words_of(error, path):
-    """What the system said about `path`; None where something else failed."""
+    """Returns what the system said about `path`; None if something else failed."""
     if isinstance(error, OSError):
         if isinstance(error, BrokenPipeError):  # the reader of our standard output went away
             return None
@@ -253,7 +253,7 @@ def new_file(path, *, clear=True):
 
 
 def new_folder(path):
-    """As `new_file` for a folder: gives an empty one, which replaces whatever is at `path`.
+    """Gives an empty folder, which replaces whatever is at `path`, as `new_file` for a file.
 
     The caller decides whether that may be replaced (see `keras_bert.base.ownership`).
     """

@@ -42,7 +42,7 @@ def listed(names, *, most=10, quote=""):
 
 
 def quoted(names, *, most=10):
-    """As `listed`, with each name in quotes."""
+    """Lists names as `listed` does, each in quotes."""
     return listed(names, most=most, quote='"')
 
 

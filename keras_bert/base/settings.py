@@ -255,7 +255,7 @@ class Settings:
         return {field.name for field in dataclasses.fields(cls) if is_path(field)}
 
     def recorded(self):
-        """What the result depends on, as JSON holds it.
+        """Returns the settings that the result depends on, as JSON holds them.
 
         Paths are absolute. Data in memory are there by their type, such as "DataFrame in memory".
         """
@@ -397,14 +397,14 @@ class OfModel(Protocol[_Arguments, _Result]):
 def takes_of_task(
     cls: Callable[_Arguments, Settings],
 ) -> Callable[[Callable[..., _Result]], OfTask[_Arguments, _Result]]:
-    """As `takes`, for a function that has other arguments with another `task`."""
+    """Decorates as `takes` a function that has other arguments with another `task`."""
     return takes(cls)  # type: ignore[return-value]
 
 
 def takes_of_model(
     common: Callable[_Arguments, Settings], cls: Any
 ) -> Callable[[Callable[..., _Result]], OfModel[_Arguments, _Result]]:
-    """As `takes`, for a function that has the arguments of the model's task, as `cls` has them."""
+    """Decorates as `takes` a function that has the arguments of the model's task, as `cls` has."""
     return takes(cls)  # type: ignore[return-value]
 
 
@@ -437,7 +437,7 @@ def _absolute(value):
 
 
 def mismatch(kind, value):
-    """What a value of a type should be, such as "a whole number"; None where it is.
+    """Says what a value of a type should be, such as "a whole number"; None if it is.
 
     As in JSON, `true` is not a number, and 1 is one of any type. NaN and infinity are not.
     """

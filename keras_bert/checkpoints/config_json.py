@@ -1,4 +1,4 @@
-"""What a config.json says besides the encoder: its class, its labels, this library's own key."""
+"""The keys of a config.json besides the encoder's: class, labels, this library's own key."""
 
 from math import isfinite
 from pathlib import Path

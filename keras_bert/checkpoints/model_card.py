@@ -142,7 +142,7 @@ def _metadata(name, task, base, settings, shown, *, opens_there):
 
 
 def _described(task_type, base, settings):
-    """What the model is, as a sentence."""
+    """Says what the model is, in a sentence."""
     title = str(task_type or "encoder").replace("-", " ")
     data = _file_name(settings.get("train") or settings.get("data"))
     article = "An" if title[0] in "aeio" else "A"

@@ -1,4 +1,4 @@
-"""What a command is: its function, its flags from a `Settings` class, and how it prints.
+"""Commands: a function, its flags from a `Settings` class, and how it prints.
 
 Results with colours and tables go to standard output, notes to standard error.
 """

@@ -187,7 +187,7 @@ def _summary(card):
 
 
 def _truncations(counts):
-    """What of a split's text did not fit, as the end of a sentence."""
+    """Says what of a split's text did not fit, as the end of a sentence."""
     reasons = (
         ("truncated_pairs", "pair", "truncated"),
         ("long_sentences_cut", "sentence", "longer than an example and split"),

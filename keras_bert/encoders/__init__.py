@@ -14,7 +14,7 @@ _MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of 
 
 
 class Home(NamedTuple):
-    """Where the config and the encoder of a `model_type` are defined, each as "module:Class"."""
+    """The places of the config and the encoder of a `model_type`, each as "module:Class"."""
 
     config: str
     encoder: str

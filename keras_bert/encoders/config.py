@@ -43,7 +43,7 @@ _MAX_DEPTH = 50
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class EncoderConfig:
-    """What the configs of all encoders share: reading a `config.json` and writing it.
+    """The base of all configs of encoders: it reads a `config.json` and writes it.
 
     A subclass is a frozen dataclass with the fields `model_type`, `vocab_size`, `hidden_size` and
     others, under Hugging Face's names if `transformers` has the model. Its class attributes are

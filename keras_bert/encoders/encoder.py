@@ -125,7 +125,7 @@ class Encoder(keras.Model):
         raise NotImplementedError
 
     def __call__(self, inputs, *more, **options):
-        """As `call`; the outputs of tokens carry Keras's mask, which is 1 at tokens.
+        """Calls the encoder; the outputs of tokens carry Keras's mask, which is 1 at tokens.
 
         So a layer of Keras over them, such as `GlobalAveragePooling1D`, ignores padding.
         """
@@ -323,7 +323,7 @@ class Encoder(keras.Model):
     # One token at a time, for causal encoders.
 
     def initial_cache(self, batch_size, max_length):
-        """What `step` takes for the first token of sequences of up to `max_length` tokens.
+        """Returns what `step` takes for the first token of sequences of up to `max_length` tokens.
 
         A nested structure of tensors whose first axis is B, such as the keys and values of each
         layer, or the states of an LSTM.

@@ -93,7 +93,7 @@ def lm_head(transform, norm, bias, *, size="D", dense=dense, layer_norm=layer_no
 
 
 def sizes_of(config):
-    """What the letters of a Transformer's shapes stand for, but for the labels of a task, C."""
+    """Returns the sizes of the letters of a Transformer's shapes, but for C, a task's labels."""
     return {
         "V": config.vocab_size,
         "D": config.hidden_size,
@@ -190,7 +190,7 @@ class TensorNames:
 
     @property
     def output_embedding(self) -> list[str]:
-        """Those of the copies that are an output embedding: they equal the token embedding."""
+        """Names of the tensors that repeat the token embedding as an output embedding."""
         tokens = {line.theirs for line in self.encoder if line.ours == TOKEN_EMBEDDING}
         return [name for name, copied in self.copies.items() if copied in tokens]
 

@@ -1,4 +1,4 @@
-"""What the configs of Transformer encoders share."""
+"""The configs of Transformer encoders: their common fields."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What TensorFlow Serving reads besides a model: the list of models, batching, warm-up requests.
+"""Files of TensorFlow Serving besides a model: the list of models, batching, warm-up requests.
 
 A model's own folder has its batching parameters, which the server reads with
 `--enable_batching --enable_per_model_batching_parameters`. The folder of all models has

@@ -1,4 +1,4 @@
-"""What a trained model is used for; here the settings of predictions, which need no Keras.
+"""The uses of a trained model; here the settings of predictions, which need no Keras.
 
 They are those of evaluation and prediction, and of the heads of a pre-trained model. Those of
 vectors are in `vector_settings`.
@@ -63,7 +63,7 @@ def _batch_size_setting():
 
 
 class InferenceSettings(Settings):
-    """What evaluation and prediction have in common."""
+    """The settings that evaluation and prediction have in common."""
 
     model: object = required(
         kw_only=False,

@@ -209,7 +209,7 @@ def _made_of(settings):
 
 
 def _counts_of_finished(output, made_of):
-    """What `embed_to_file` returns for an output that is up to date, else None."""
+    """Returns the result of `embed_to_file` for an output that is up to date, else None."""
     if made_of is None or not (output.is_file() and is_parquet_of(output, "embed")):
         return None
     settings, texts, tokens = ParquetFile.describe(output)

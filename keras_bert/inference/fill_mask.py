@@ -1,4 +1,4 @@
-"""What the heads of a pre-trained encoder predict.
+"""The predictions of the heads of a pre-trained encoder.
 
 They are the most probable tokens at each [MASK] of a text, and whether a text follows another.
 """
@@ -123,7 +123,7 @@ def masked_lm(model):
 
 
 def language_model(model):
-    """As `masked_lm`, or a `CausalLM`."""
+    """Returns `masked_lm`'s model, or a `CausalLM`."""
     task = as_task(model)
     check_task(
         task,

@@ -1,4 +1,4 @@
-"""What word vectors know of words: neighbours, analogies, and similarity as people rate it."""
+"""The words near others by their vectors: neighbours, analogies, similarity as people rate it."""
 
 from typing import Any, NamedTuple, Self
 

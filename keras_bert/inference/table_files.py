@@ -312,7 +312,7 @@ def marked(command, **settings):
 
 
 def mark_of(metadata):
-    """What `marked` put into the metadata of a schema; None of another program's."""
+    """Returns what `marked` put into the metadata of a schema; None of another program's."""
     try:
         about = json.loads((metadata or {}).get(_MARK.encode(), b"null"))
     except ValueError:

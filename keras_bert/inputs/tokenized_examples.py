@@ -108,7 +108,7 @@ class TokenizedExamples(SequenceBatches):
 
     @property
     def framing_key(self):
-        """What `inputs` depends on besides its arguments; hashable."""
+        """The values that `inputs` depends on besides its arguments; hashable."""
         numbers = self._max_length, self._pad_to, len(self.segments)
         return type(self), id(self._tokenizer), *numbers, *self._input_names, *self.columns
 

@@ -152,7 +152,7 @@ def _mask(layout, queries, keys, is_token, *, window):
 
 
 def _first_positions(ids):
-    """Where the sequence of each position of packed rows begins: int, int32 (B, S)."""
+    """Returns the begin of each position's sequence in packed rows: int, int32 (B, S)."""
     index = ops.arange(ops.shape(ids)[1], dtype="int32")
     begins = ops.pad(ids[:, 1:] != ids[:, :-1], [(0, 0), (1, 0)], constant_values=True)
     # All beginnings of a row in their order, and then the number of each position's.

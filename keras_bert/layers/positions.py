@@ -18,7 +18,7 @@ from keras_bert.layers.kernels.gathering import look_up
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Positions(Layer):
-    """What `SelfAttention` asks about positions, for whole sequences and for one new token alike.
+    """The interface of positions to `SelfAttention`, for whole sequences and for one new token.
 
     This class is for encoders that add positions to their embeddings: it changes nothing.
 
@@ -46,7 +46,7 @@ class Positions(Layer):
         return x
 
     def bias(self, query, key, query_positions, key_positions, *, project=None, training=None):
-        """What is added to the scores.
+        """Returns what is added to the scores.
 
         Shapes: query (B, N, Q, H), key (B, N, K, H), positions int (B or 1, Q) and (B or 1, K)
         -> (B or 1, N, Q, K).

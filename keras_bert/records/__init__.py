@@ -1,4 +1,4 @@
-"""What the data jobs write and training reads: objectives, features of a row, folders of shards.
+"""The data that jobs write and training reads: objectives, features of a row, folders of shards.
 
 A name brings its module in when it is first used: command lines need no numpy.
 """

@@ -233,7 +233,7 @@ def find_damage(folder, split):
 
 
 def damage_of(folder, shard, *, expected=None):
-    """As `find_damage` for one shard (a path).
+    """Finds the damage of one shard (a path), as `find_damage`.
 
     `expected` is its number of examples, where that is known: a file may have been cut between two
     records.

@@ -1,4 +1,4 @@
-"""What `keras-bert inspect` does: shows examples in readable form, and verifies all of a folder."""
+"""Shows examples of a data folder in readable form, and verifies all of it."""
 
 import html
 from collections import Counter

@@ -161,7 +161,7 @@ def _encode_floats(name, numbers, sizes):
 
 
 def _ends(numbers, sizes):
-    """Where in `numbers` each example ends, (B,)."""
+    """Returns the end of each example in `numbers`, (B,)."""
     if isinstance(sizes, int):
         return np.arange(sizes, len(numbers) + 1, sizes)
     ends = np.cumsum(sizes, dtype=np.int64)
@@ -209,7 +209,7 @@ def _prefix(field, size):
 
 @functools.cache
 def _feature_prefix(name, list_field, size):
-    """What precedes `size` bytes of packed values: map entry, key, feature, list, values.
+    """Returns the bytes before `size` packed bytes: map entry, key, feature, list, values.
 
     Cached: it depends on name and size alone, and examples have few different sizes.
     """

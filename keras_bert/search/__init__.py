@@ -184,7 +184,7 @@ class IndexCommandSettings(IndexSettings, AddSettings):
 
 
 class _OutputOfIndexSettings(Settings):
-    """What the commands that ask an index and may write a table have in common."""
+    """The settings that commands share which ask an index and may write a table."""
 
     report: InitVar[Report] = None
 

@@ -154,7 +154,7 @@ def copy_segment(segment: Segment, folder: Path) -> int:
 
 
 def read_info(folder: Any) -> dict[str, Any]:
-    """What segments.json says.
+    """Returns the content of segments.json.
 
     Raises InputError if there is no index, one that is not finished, or one of a later version.
     """
@@ -187,7 +187,7 @@ def last_change(folder: Any) -> str | None:
 
 
 def open_segments(folder: Any) -> tuple[dict[str, Any], list[Segment]]:
-    """What segments.json says, and its segments, opened.
+    """Returns the content of segments.json, and its segments, opened.
 
     Raises InputError if it is no index, or a part of it is missing or damaged.
     """

@@ -75,7 +75,7 @@ class WordReader:
         return words, np.array(counts, np.int64)
 
     def _form(self, word):
-        """What is indexed of a word, "" if it is left out."""
+        """Returns what is indexed of a word, "" if it is left out."""
         form = self._forms.get(word)
         if form is None:
             form = word.decode()

@@ -76,7 +76,7 @@ class ServedIndex:
         return f"Index {self.name}: {counted(len(self._index), 'text')}."
 
     def describe(self) -> dict[str, Any]:
-        """What a client can ask: the ways to search, and the columns."""
+        """Describes what a client can ask: the ways to search, and the columns."""
         by = [WORDS] if self._index.has_words else []
         if self._index.has_model:
             by = [*([BOTH] if by else []), VECTORS, *by]

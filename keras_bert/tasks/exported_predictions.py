@@ -41,7 +41,7 @@ def _place(example, start, end):
 
 
 def of_whole_text(task, example, outputs):
-    """Of a label, labels or a score of a text, a pair, or two spans."""
+    """Reads a label, labels or a score of a text, a pair, or two spans."""
     prediction = _parts_of(example)
     if "labels" not in outputs:
         prediction["score"] = float(outputs["score"])
@@ -86,7 +86,7 @@ def _described(example, start, end):
 
 
 def of_words(task, example, outputs):
-    """Of a tag for each word."""
+    """Reads a tag for each word."""
     text, words = words_in_text(example)
     length = int(outputs["lengths"])
     tags, served = _texts(outputs["tags"][:length]), _texts(outputs["words"][:length])
@@ -110,7 +110,7 @@ def of_words(task, example, outputs):
 
 
 def of_question(task, example, outputs):
-    """Of the answer to a question."""
+    """Reads the answer to a question."""
     prediction = {} if example.id is None else {"id": example.id}
     prediction |= {"question": example.question, "answer": outputs["answer"].decode()}
     prediction |= {name: int(outputs[name]) for name in ("start", "end")}
@@ -121,7 +121,7 @@ def of_question(task, example, outputs):
 
 
 def of_choices(task, example, outputs):
-    """Of one of several choices."""
+    """Reads one of several choices."""
     probabilities = outputs["probabilities"][: len(example.choices)].astype(float).tolist()
     prediction = {
         "context": example.context,
@@ -136,7 +136,7 @@ def of_choices(task, example, outputs):
 
 
 def of_spans(task, example, outputs):
-    """Of labelled spans."""
+    """Reads labelled spans."""
     length = int(outputs["lengths"])
     names = ("starts", "ends", "scores")
     columns = (outputs[name][:length].tolist() for name in names)
@@ -157,7 +157,7 @@ def of_spans(task, example, outputs):
 
 
 def of_clusters(task, example, outputs):
-    """Of clusters of spans."""
+    """Reads clusters of spans."""
     length = int(outputs["lengths"])
     columns = (outputs[name][:length].tolist() for name in ("clusters", "starts", "ends"))
     clusters = {}

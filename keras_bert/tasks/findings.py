@@ -1,4 +1,4 @@
-"""What is off with the examples or the results of fine-tuning, and what helps.
+"""Sentences on what is off with the examples or the results of fine-tuning, and what helps.
 
 Each finding is a sentence or two. A run reports them, and metrics.json has them as `warnings`;
 `fit` warns of them.
@@ -19,7 +19,7 @@ _CLASS_WEIGHTS = (
 def result_and_loss_findings(
     task, metrics, records, *, steps_per_epoch, defaults=None, chosen=frozenset()
 ):
-    """What is off with a trained task: see `result_findings` and `loss_finding`.
+    """Says what is off with a trained task: see `result_findings` and `loss_finding`.
 
     `defaults` is what `advice_of_defaults` gives, or None; `chosen` is as there.
     """
@@ -110,7 +110,7 @@ def example_findings(train, dev, *, advice=""):
 
 
 def _content(example):
-    """What two equal examples have in common; of questions about one context also the question."""
+    """Returns what equal examples share; of questions about one context also the question."""
     return getattr(example, "question", None), example.unit
 
 

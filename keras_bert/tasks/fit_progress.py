@@ -1,4 +1,4 @@
-"""What `fit` adds to Keras's logs: tokens/s, and the task's own metrics of the validation data."""
+"""Additions of `fit` to Keras's logs: tokens/s, and the task's own metrics of validation data."""
 
 import time
 

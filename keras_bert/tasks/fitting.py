@@ -146,7 +146,7 @@ class FittingModel(CheckingModel):
         return history
 
     def evaluate(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
-        """As Keras's, also on texts, tables and files (see `fit`).
+        """Evaluates as Keras does, also on texts, tables and files (see `fit`).
 
         `keras_bert.evaluate` returns the official metrics of the task instead.
         """
@@ -166,7 +166,7 @@ class FittingModel(CheckingModel):
             return super().evaluate(x, **given)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
-        """As Keras's, also on texts, tables and files: arrays by the output's name.
+        """Predicts as Keras does, also on texts, tables and files: arrays by the output's name.
 
         Their rows are those of the data, in its order; of a task that splits a long example into
         several sequences, one per sequence. An example without a text is an error. Sequences are
@@ -191,7 +191,7 @@ class FittingModel(CheckingModel):
         return {name: _dense(output) for name, output in outputs.items()}
 
     def __call__(self, x: Any, *more: Any, **options: Any) -> Any:
-        """As Keras's, also on texts and tables, which become one batch."""
+        """Predicts as Keras does, also on texts and tables, which become one batch."""
         if is_raw(x, self.input or ()):
             sequences = self._unlabelled(x)
             numbers = np.arange(len(sequences), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""What tasks are compiled with: losses that are global means, and accuracy over what counts.
+"""Losses and metrics of tasks: losses that are global means, and accuracy over what counts.
 
 A loss is a mean over the batch of all replicas, or over the tokens of a whole epoch. Replicas are
 the devices that each compute a part of a step's batch under `tf.distribute`. On JAX a step is one

@@ -169,7 +169,7 @@ def split_point(count, validation_split):
 
 
 class LabelledModel(ReadingModel):
-    """What a `Task` says of labelled data, and how it reads them; `Task` describes the rest."""
+    """The part of a `Task` on labelled data and how it reads them; `Task` describes the rest."""
 
     @classmethod
     def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):

@@ -27,7 +27,7 @@ _EPOCHS_TO_TRY = {2: 1.0, EPOCHS: 1.5, 4: 2.0}
 
 
 class TrainingDefaults(NamedTuple):
-    """What `training_defaults` gives: the highest learning rate, and the least number of steps."""
+    """The result of `training_defaults`: the highest learning rate, the least number of steps."""
 
     learning_rate: float
     least_steps: int

@@ -55,7 +55,7 @@ _CLASS_TOKENS = {
 
 
 class TokenizerFolder:
-    """What Hugging Face's files in a folder say of its vocabulary and tokenizer.
+    """The content of Hugging Face's files in a folder on its vocabulary and tokenizer.
 
     Methods raise `InputError` where the files contradict each other or the vocabulary, or ask for
     ids that this library does not give.

@@ -151,7 +151,7 @@ def _field(number, value):
 
 
 def mapped(charsmap, character):
-    """What a compiled map of normalization makes of a character: str, or None where it stays.
+    """Returns what a compiled map of normalization makes of a character, or None if it stays.
 
     The map is a double-array trie (darts-clone) and the strings that its values point at.
     """

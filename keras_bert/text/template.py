@@ -98,7 +98,7 @@ class Template:
         return cls(*templates)
 
     def to_dict(self):
-        """As in the TemplateProcessing of a tokenizer.json."""
+        """Returns the TemplateProcessing of a tokenizer.json."""
         return {
             name: [_as_json(part, segment) for part, segment in parts]
             for name, parts in (("single", self.single), ("pair", self.pair))

@@ -1,4 +1,4 @@
-"""What `transformers` opens a tokenizer of this library by: `tokenizer.json` and its configuration.
+"""`tokenizer.json` and its configuration, by which `transformers` opens a tokenizer.
 
 The library `tokenizers` writes `tokenizer.json`. It is loaded only here, where a file is written.
 """

@@ -166,7 +166,7 @@ class Vocabulary(abc.ABC):
         """A `tokenizers.Tokenizer` with the same ids, without special tokens and template."""
 
     def config_options(self, *, lowercase):
-        """What a `tokenizer_config.json` says of it: JSON values by key."""
+        """Returns the JSON values of a `tokenizer_config.json` by key."""
         return {
             "do_lower_case": lowercase,
             "strip_accents": None,  # exactly where it lowercases
@@ -213,7 +213,7 @@ class Vocabulary(abc.ABC):
         return self.tokens
 
     def _steps_identity(self):
-        """Those of its steps; the special tokens are part of every vocabulary."""
+        """Returns the settings of its steps; the special tokens are part of every vocabulary."""
         special = self.special_tokens.tokens
         added = [token for token in self.added_tokens if token.content not in special]
         return [*self.normalizers, *map(repr, added)]
@@ -319,7 +319,7 @@ class Vocabulary(abc.ABC):
         return self.starts_word.astype(np.uint8) | self.ends_word.astype(np.uint8) << 1
 
     def word_starts(self, ids: np.ndarray) -> np.ndarray:
-        """Where words begin: ids (..., S) integers -> (..., S) bool. Special tokens are words.
+        """Marks first tokens of words, and special tokens: ids (..., S) integers -> (..., S) bool.
 
         The first token of a sequence, and one that follows a special token, counts as a start even
         if truncation has cut off the beginning of its word.

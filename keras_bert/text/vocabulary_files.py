@@ -114,7 +114,7 @@ def open_vocabulary(vocabulary, *, lowercase=None):
 
 
 def open_folder(folder, *, lowercase=None):
-    """As `open_vocabulary`, for a folder.
+    """Opens the vocabulary of a folder, as `open_vocabulary`.
 
     Raises `InputError` for a folder without a vocabulary, where the folder contradicts `lowercase`,
     where two of its files give a token different ids, and where it asks for ids that this library
@@ -302,7 +302,7 @@ def _read_folder(folder):
 
 
 def _read_bpe(folder, contents, theirs, model):
-    """As `_read_folder`, for byte-pair encoding.
+    """Reads a folder of byte-pair encoding, as `_read_folder`.
 
     `contents` are the bytes of the folder's files by name, `theirs` its `TokenizerFolder`, and
     `model` the ids and merges of its tokenizer.json, or None.

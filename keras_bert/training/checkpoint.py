@@ -44,7 +44,7 @@ class Checkpoint:
 
     @property
     def latest(self):
-        """As `latest_checkpoint` of the folder."""
+        """Returns the `latest_checkpoint` of the folder."""
         return latest_checkpoint(self.folder)
 
     def save(self, step, state):

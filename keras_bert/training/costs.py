@@ -1,4 +1,4 @@
-"""What a step costs: floating-point operations by the model's own formula, and time.
+"""Costs of a step: floating-point operations by the model's own formula, and time.
 
 The formula counts a multiplication and an addition for each product of the matrix multiplications,
 as Chowdhery et al. 2022 (PaLM), appendix B. It leaves out everything else (gelu, LayerNorm,

@@ -45,7 +45,7 @@ class LabelledRunSettings(
     KeepSettings,
     RunSettings,
 ):
-    """What fine-tuning once, with several seeds, or in a sweep have in common."""
+    """The settings that fine-tuning once, with several seeds, and in a sweep have in common."""
 
     REMOVED = {
         "features": "Use {freeze_encoder}, which computes the encoder's outputs once, for all "
@@ -149,7 +149,7 @@ class LabelledRunSettings(
 
     @classmethod
     def missing_arguments(cls, given):
-        """As that of every settings class; with them, a model where there is no start at all."""
+        """Adds `model` if neither `model` nor `architecture` is given."""
         missing = super().missing_arguments(given)
         if missing and given.get("model") is None and given.get("architecture") is None:
             missing.append("model")

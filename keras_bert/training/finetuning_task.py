@@ -166,7 +166,7 @@ class StartingPoint:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskRecipe:
-    """What the tasks of one or more runs are made of, besides the settings of each run.
+    """The ingredients of the tasks of one or more runs, besides the settings of each run.
 
     Attributes:
         task_class: the class of the tasks.
@@ -208,7 +208,7 @@ class TaskRecipe:
         return given, dataclasses.replace(settings, **chosen)
 
     def with_defaults_of_sweep(self, settings, count, report):
-        """As `with_defaults` for a sweep, which tries several rates and numbers of epochs.
+        """Does `with_defaults` for a sweep, which tries several rates and numbers of epochs.
 
         One that compares layers tries one of both.
         """

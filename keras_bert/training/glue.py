@@ -118,7 +118,7 @@ def glue(*, report=None, **settings) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Examined:
-    """What is known of a task's files: how many examples they have, and some to train on.
+    """A task's files: how many examples they have, and some to train on.
 
     Attributes:
         name: the task's.
@@ -301,7 +301,7 @@ def _predict(name, model, settings, folder, report):
 
 
 def _summary(settings, folder, results):
-    """What metrics.json contains about all tasks."""
+    """Returns what metrics.json contains about all tasks."""
     summary = {"tasks": results, "average": _averages(_lists(results)), "submission": None}
     if settings.num_seeds > 1:
         seeds = [

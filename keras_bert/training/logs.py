@@ -1,4 +1,4 @@
-"""What a run logs and shows: a record of metrics every few steps, TensorBoard, and a bar."""
+"""Logs of a run: a record of metrics every few steps, TensorBoard, and a bar."""
 
 import math
 import shutil

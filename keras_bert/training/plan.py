@@ -122,13 +122,13 @@ class _PhaseRecords(NamedTuple):
         return repeated * len(self.pattern) + bisect.bisect_right(self.pattern, rest) + 1
 
     def step_of(self, record):
-        """As `Plan.step_of`, for a log step of the phase."""
+        """Returns `Plan.step_of` for a log step of the phase."""
         repeated, number = divmod(record - self.first_record, len(self.pattern))
         step = self.begin + repeated * self.pattern[-1] + self.pattern[number]
         return min(step, self.end)
 
     def record_at(self, step):
-        """As `Plan.record_at`, for a step of the phase or its end."""
+        """Returns `Plan.record_at` for a step of the phase or its end."""
         if step >= self.end:
             return self.first_record + self.count
         repeated, rest = divmod(step - self.begin, self.pattern[-1])
@@ -193,7 +193,7 @@ def _longest(wanted, multiple_of):
 
 
 class BatchSource:
-    """What a run trains on and evaluates on.
+    """The batches that a run trains on and evaluates on.
 
     Attributes:
         tokens_per_step: tokens in a step without padding (an average is enough), or None.

@@ -1,4 +1,4 @@
-"""What pre-training trains and evaluates on: the examples of data folders, phase by phase."""
+"""The examples of pre-training: those of data folders, phase by phase."""
 
 import bisect
 import itertools
@@ -236,7 +236,7 @@ class ExamplesOfPhases(BatchSource):
 
     @classmethod
     def of(cls, folders, task, *, steps, settings, window_batches=None):
-        """Of data folders, one per phase of `settings`, each for so many `steps`.
+        """Opens data folders, one per phase of `settings`, each for so many `steps`.
 
         `window_batches` is the property's value in an earlier session, or None.
         """

@@ -106,7 +106,7 @@ def pretraining_task_class(folder, settings):
 
 
 def _default_objective(of_data, settings):
-    """That of the data, or the first of an encoder that does not support it."""
+    """Returns the objective of the data, or the first of an encoder that does not support it."""
     architecture = os.fspath(settings.architecture or "tiny")
     if settings.model is not None:
         path = find_model_folder(settings.model) / CONFIG

@@ -11,7 +11,7 @@ from keras_bert.training.parts import Part
 
 @dataclasses.dataclass(kw_only=True)
 class Run:
-    """What a run consists of; its parts read and change it.
+    """A run and everything that it consists of; its parts read and change it.
 
     Attributes:
         folder: the `RunFolder`, or the `FollowedRun` of a worker that does not write.

@@ -239,7 +239,7 @@ class RunFolder:
         return self._model_damage() or broken_promise(self.path, published)
 
     def _model_damage(self):
-        """What is wrong with the model, if it can be told without its hashes."""
+        """Says what is wrong with the model, if it can be told without its hashes."""
         if not self._has_model:
             return None
         if not self.model.is_dir():

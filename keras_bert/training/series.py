@@ -190,7 +190,7 @@ def mean_and_std(dictionaries):
 
 @dataclasses.dataclass(frozen=True)
 class OverFolds:
-    """What a run on all examples has in place of dev examples.
+    """The metrics that a run on all examples has in place of dev examples.
 
     Attributes:
         epochs: the mean best epoch of the folds, rounded.

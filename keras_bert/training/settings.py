@@ -45,7 +45,7 @@ ARCHITECTURES = (
 
 
 class RunSettings(CallbackSettings):
-    """What pre-training and fine-tuning have in common."""
+    """The settings that pre-training and fine-tuning have in common."""
 
     report: InitVar[Report] = None
 
@@ -394,7 +394,7 @@ class PretrainSettings(RunSettings):
 
     @classmethod
     def of(cls, given):
-        """As `Settings.of`; only here is it known whether `batch_size` is given."""
+        """Makes them as `Settings.of`; only here is it known whether `batch_size` is given."""
         if given.get("batch_tokens") is not None and given.get("batch_size") is not None:
             raise InputError.naming(
                 "Give either {batch_size} (examples per step) or {batch_tokens} (tokens per step)."

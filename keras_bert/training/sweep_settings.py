@@ -75,7 +75,7 @@ class SweepSettings(LabelledRunSettings):
 
     @classmethod
     def of(cls, given):
-        """As `Settings.of`; only here is it known what is given beside several `layers`."""
+        """Makes the settings as `Settings.of`; only here is known what is given beside `layers`."""
         layers = given.get("layers")
         if isinstance(layers, list | tuple) and len(layers) > 1:
             given = {"batch_size": FinetuneSettings.defaults()["batch_size"], **given}

@@ -91,7 +91,7 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
 
 
 class FollowedRun:
-    """What a worker other than the chief has in place of a `RunFolder`: no folder.
+    """The stand-in for a `RunFolder` of a worker other than the chief: it has no folder.
 
     Attributes:
         finished: whether the run was finished before.
@@ -190,7 +190,7 @@ def _followed(workers, common):
 
 
 def _common(settings, inputs):
-    """What all workers must have in common, as JSON: settings without paths, and inputs."""
+    """Returns what all workers must share, as JSON: settings without paths, and inputs."""
     paths = settings.path_names()
     common = {name: value for name, value in settings.recorded().items() if name not in paths}
     common |= {f"{name} (content)": value for name, value in inputs.items()}

@@ -140,3 +140,18 @@ def test_docstrings_of_public_names():
     functions = [getattr(keras_bert, name) for name in keras_bert.__all__]
     texts = [function.__doc__ for function in functions if not isinstance(function, type)]
     assert [(word, text[:90]) for text in texts for word in avoided(prose(text))] == []
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun():
+    """Not with a clause such as "What …" or "Those of …", whose subject comes late or never."""
+    clauses = {"What", "As", "Where", "Those", "Of", "That"}
+    kinds = ast.Module, ast.ClassDef, ast.FunctionDef
+    found = [
+        f"{path.relative_to(REPOSITORY)}: {docstring.splitlines()[0]}"
+        for root in ("keras_bert", "data_gen")
+        for path in sorted((REPOSITORY / root).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, kinds) and (docstring := ast.get_docstring(node))
+        if re.split(r"\W", docstring)[0] in clauses
+    ]
+    assert found == []

@@ -102,6 +102,6 @@ def _tensor_names(config):
 
 
 def _plain_name(name):
-    """As BERT's, with the pooler under its plain name."""
+    """Names tensors as BERT's, with the pooler under its plain name."""
     name = bert.plain_name("albert.")(name)
     return name and re.sub(rf"^{_POOLER}\.(weight|bias)$", rf"{PLAIN_POOLER}.\1", name)

@@ -1,4 +1,4 @@
-"""What `transformers` calls the weights of BERT."""
+"""The names of BERT's weights in `transformers`."""
 
 import re
 

@@ -205,7 +205,7 @@ def character_ids(words, *, length):
 
 
 def spelling_of(vocabulary):
-    """What the characters of a vocabulary's tokens follow from, as JSON values.
+    """Returns the JSON values that the characters of a vocabulary's tokens follow from.
 
     They are `tokens`, and the roles `begin` (such as [CLS]), `end` ([SEP]) and `padding` ([PAD]),
     each a token or None.

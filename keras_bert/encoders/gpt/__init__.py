@@ -18,7 +18,7 @@ def _sizes(hidden_size, *, layers, heads, positions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class GptConfig(TransformerConfig):
-    """What OpenAI GPT and GPT-2 share; `KEYS` are Hugging Face's names.
+    """The settings that OpenAI GPT and GPT-2 share; `KEYS` are Hugging Face's names.
 
     Attributes:
         vocab_size: rows of the token embedding.

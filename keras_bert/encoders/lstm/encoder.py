@@ -155,7 +155,7 @@ class AwdLstmEncoder(Encoder):
 
     @classmethod
     def tensor_names(cls, config):
-        """Those of the authors' PyTorch modules.
+        """Names tensors as the authors' PyTorch modules do.
 
         The kernels are those of `torch.nn.LSTM`: the gates i, f, g, o below one another. Of its two
         biases, whose sum is what counts, the second is zero and not stored.

@@ -147,7 +147,7 @@ class ModernBertConfig(BidirectionalConfig):
         return written
 
     def forward_flops(self, length: Any) -> Any:
-        """As of whole rows, without the keys that the windows of local layers leave out."""
+        """Counts as for whole rows, without the keys that the windows of local layers leave out."""
         seen = np.minimum(length, 2 * (self.local_attention // 2) + 1)
         left_out = 4 * self.hidden_size * length * (length - seen)
         return super().forward_flops(length) - self.layer_types.count(LOCAL) * left_out

@@ -85,7 +85,7 @@ class ModernBertEncoder(TransformerEncoder):
         return self.lm_transform(name="pooler")
 
     def lm_head(self, *, name="lm_head"):
-        """As BERT's."""
+        """Makes BERT's head."""
         return self._lm_head(name, transform=self.lm_transform(), use_bias=self.config.decoder_bias)
 
     @classmethod

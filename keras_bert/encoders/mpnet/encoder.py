@@ -57,7 +57,7 @@ class MPNetEncoder(TransformerEncoder):
         return super().make_embeddings(position_offset=self.config.position_offset)
 
     def lm_head(self, *, name="lm_head"):
-        """As BERT's, with gelu whatever the config's activation."""
+        """Makes BERT's head, with gelu whatever the config's activation."""
         return self._lm_head(name, transform=self.lm_transform(hidden_act="gelu"))
 
     @classmethod

@@ -160,7 +160,7 @@ def attend_step(query_key_value, cache, layout, *, num_heads, positions, window,
 
 
 def _with_rows(x, indices, rows):
-    """As `ops.scatter_update`, where x holds zeros: x (B, N, M, H), rows (B N, H).
+    """Computes `ops.scatter_update` of zeros: x (B, N, M, H), rows (B N, H).
 
     On a CPU TensorFlow copies x for it. This operation alone overwrites an x that has no other use,
     such as that of a loop.
@@ -173,7 +173,7 @@ def _with_rows(x, indices, rows):
 
 
 def _product_of_rows(x, y, *, transpose=False):
-    """As `ops.matmul`, of single rows (B, N, 1, K) with (B, N, K, M), or transposed (B, N, M, K).
+    """Multiplies single rows (B, N, 1, K) with (B, N, K, M), or transposed (B, N, M, K).
 
     On a CPU, `tf.matmul` calls oneDNN, which takes a hundred microseconds or more for the smallest
     products. `BatchMatMulV3` is computed by TensorFlow itself, in ten. On a CPU it does not support
@@ -188,7 +188,7 @@ def _product_of_rows(x, y, *, transpose=False):
 
 
 def _softmax_of_rows(x):
-    """As `ops.softmax`, of few numbers: oneDNN's takes as long as the products (see above)."""
+    """Computes the softmax of few numbers: oneDNN's takes as long as the products (see above)."""
     if not is_unfused() or is_for_litert():
         return ops.softmax(x, axis=-1)
     powers = ops.exp(x - ops.max(x, axis=-1, keepdims=True))
@@ -244,7 +244,7 @@ def _masked_scores(query, key, attention_mask, *, scale, training):
 
 
 def _transposed(x, axes, *, training):
-    """As `ops.transpose`.
+    """Transposes as `ops.transpose` does.
 
     On a CPU TensorFlow leaves floats to oneDNN, which takes 40 microseconds for the smallest
     tensor; integers of the same bits it transposes itself, in five, and large ones no slower. In

@@ -209,7 +209,7 @@ def _standardized(x, *, epsilon):
 
 
 def _gradients_of_norm(upstream, unit, inverse, gamma):
-    """Those of x (…, D), γ (D,) and β (D,), from that of the norm's output (…, D)."""
+    """Returns the gradients of x (…, D), γ (D,), β (D,), from that of the norm's output (…, D)."""
     d_gamma, d_beta = _column_sums(upstream * unit), _column_sums(upstream)
     d_unit = upstream * gamma
     along_mean = ops.mean(d_unit, axis=-1, keepdims=True)

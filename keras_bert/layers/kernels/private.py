@@ -1,4 +1,4 @@
-"""What the kernels use of TensorFlow and Keras that is not public; a test names each that is gone.
+"""Names of TensorFlow and Keras that are not public; a test names each that is gone.
 
 Each function has a plain form to fall back to, and says once that it does.
 """

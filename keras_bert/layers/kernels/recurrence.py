@@ -167,7 +167,7 @@ def _unclipped(x, limit):
 
 
 def _shifted(x, first):
-    """Of each step what was before it: (S, B, D), (B, D) -> (S, B, D)."""
+    """Shifts a sequence by a step; `first` is the first element: (S, B, D), (B, D) -> (S, B, D)."""
     return ops.concatenate([first[None], x[:-1]], axis=0)
 
 

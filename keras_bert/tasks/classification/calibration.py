@@ -1,4 +1,4 @@
-"""What is fitted on dev data after training: a temperature, and a threshold for each label."""
+"""Numbers that are fitted on dev data after training: a temperature, a threshold per label."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -30,7 +30,7 @@ def fitted_temperature(logits, numbers):
 
 
 def fitted_temperature_of_decisions(logits, matrix):
-    """As `fitted_temperature`, of a sigmoid per label. Shapes: logits (N, C), matrix of 0 and 1."""
+    """Fits a temperature of a sigmoid per label. Shapes: logits (N, C), matrix of 0 and 1."""
     logits, signs = logits.astype(np.float64), np.where(matrix > 0, 1.0, -1.0)
     if (signs * logits > 0).all():
         return 1.0

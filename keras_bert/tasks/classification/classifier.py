@@ -272,7 +272,7 @@ class Classifier(TextTask):
 
     @property
     def temperature(self):
-        """What the logits are divided by before they become probabilities."""
+        """The number that divides the logits before they become probabilities."""
         return self.settings.temperature or 1.0
 
     def tuned_settings(self, given):

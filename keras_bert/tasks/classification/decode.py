@@ -135,7 +135,7 @@ def _prediction(example, decision, probabilities=None):
 
 
 def label_errors(predictions, examples):
-    """Those with a wrong label, the most confident first (see `Task.errors`)."""
+    """Returns those with a wrong label, the most confident first (see `Task.errors`)."""
     return worst_first(
         _error(prediction, example.line, prediction["label"], score=prediction["score"])
         for prediction, example in zip(predictions, examples, strict=True)
@@ -144,7 +144,7 @@ def label_errors(predictions, examples):
 
 
 def multi_label_errors(predictions, examples):
-    """Those with a wrong decision; `score` is the probability of the most confident one."""
+    """Returns those with a wrong decision; `score` is the probability of the most confident one."""
     errors = []
     for prediction, example in zip(predictions, examples, strict=True):
         predicted, probabilities = prediction["labels"], prediction["probabilities"]

@@ -142,7 +142,7 @@ class MultipleChoice(PooledTask):
         )
 
     def errors(self, predictions, examples):
-        """Those with a wrong choice, the most confident first (see `Task.errors`)."""
+        """Returns those with a wrong choice, the most confident first (see `Task.errors`)."""
         return worst_first(
             {
                 "line": example.line,

@@ -61,7 +61,7 @@ class PretrainingTask(Task):
         super().compile(*arguments, **options)
 
     def compile_defaults(self, optimizer=None, *, counts_finite=False, **options):
-        """As `Task.compile_defaults`; `counts_finite` adds the metric that finds a bad batch."""
+        """Compiles with the defaults; `counts_finite` adds the metric that finds a bad batch."""
         super().compile_defaults(optimizer, **options)
         more = (self.default_metrics(), options.get("metrics"))
         self._has_more_metrics = any(more)

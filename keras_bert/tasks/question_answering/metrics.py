@@ -188,7 +188,7 @@ def _scores(predictions, golds, numbers):
 
 
 def _metrics(scores):
-    """Of (N, 2) exact and f1."""
+    """Averages exact and f1, (N, 2)."""
     if not len(scores):
         return {"exact": 0.0, "f1": 0.0, "total": 0}
     total = len(scores)

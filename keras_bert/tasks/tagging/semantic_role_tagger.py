@@ -126,7 +126,7 @@ class SemanticRoleTagger(Tagger):
         )
 
     def decode(self, outputs, sequences):
-        """As a `Tagger`'s, with `predicate`, and `arguments` in place of entities.
+        """Returns a `Tagger`'s predictions, with `predicate`, and `arguments` in place of entities.
 
         The predicate has `start` and `end` in characters of the text, `words` ([first, after the
         last]) and its `text`.

@@ -143,7 +143,7 @@ def _predict_words(task, logits, is_first, lengths):
 
 
 def distributions(aggregation, logits, is_first):
-    """As `word_distributions`: float32 (T, C), bool (T,) at the first token of a word -> (W, C)."""
+    """Computes `word_distributions`: float32 (T, C), bool (T,) at first tokens -> (W, C)."""
     if aggregation in (FIRST, LAST):
         return tf.nn.softmax(tf.boolean_mask(logits, _chosen(aggregation, is_first)))
     word = tf.cumsum(tf.cast(is_first, tf.int32)) - 1  # (T,)

@@ -27,7 +27,7 @@ class GroupPrediction(dict):
 
 
 class GroupTask(Task):
-    """What a `TextEmbedder` reads, and what it says of the vectors of examples.
+    """The part of a `TextEmbedder` that reads examples, and says what their vectors are.
 
     Examples are texts that belong together (`TextGroup`), or those of a retrieval folder.
     """

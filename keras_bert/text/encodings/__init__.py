@@ -1,4 +1,4 @@
-"""What vocabularies do to texts, in the graph: one file per algorithm, behind `Encoding`.
+"""Tokenization in the graph: one file per algorithm, behind `Encoding`.
 
 - `wordpiece`: the longest tokens that a word begins with (and whole words)
 - `bpe`: merges of characters, this library's own and OpenAI GPT's

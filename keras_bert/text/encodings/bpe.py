@@ -71,11 +71,11 @@ class Merging(Encoding):
 
     @abc.abstractmethod
     def _call(self, texts):
-        """What `tokenize_with_offsets` returns."""
+        """The result of `tokenize_with_offsets`."""
 
     @abc.abstractmethod
     def _symbols(self, words):
-        """What words begin with: string (U,) -> symbols, widths in bytes: ragged int64 (U, None).
+        """Returns first symbols of words (U,), and their widths in bytes: ragged int64 (U, None).
 
         Symbols are numbers as the constructor has them; others are unknown.
         """
@@ -157,7 +157,7 @@ class Merging(Encoding):
 
 
 def _makes_later(merges):
-    """Of each merge, whether its result is a part of later merges alone: bool (R + 1,)."""
+    """Returns for each merge whether only later merges use its result: bool (R + 1,)."""
     first_use = {}
     for rank, pair in enumerate(merges):
         for part in pair:

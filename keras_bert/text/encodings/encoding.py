@@ -1,4 +1,4 @@
-"""What all algorithms have in the graph: their interface, and offsets into the user's string."""
+"""The interface of all algorithms in the graph, and offsets into the user's string."""
 
 import abc
 

@@ -306,7 +306,7 @@ class Steps(tf.Module):
 
 
 def _tokens(parts, added, model):
-    """What `model` returns of parts (P,), of which some are added tokens with the ids `added`."""
+    """Returns `model`'s result for parts (P,), some of which are added tokens with ids `added`."""
     sizes = tf.cast(tf.strings.length(parts), tf.int64)
     part_starts = tf.cumsum(sizes, exclusive=True)
     is_text = added < 0

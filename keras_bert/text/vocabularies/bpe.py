@@ -99,7 +99,7 @@ class BpeVocabulary(Vocabulary):
         return {VOCAB_JSON: f"{vocab}\n", MERGES_FILE: f"{self.VERSION}\n{merges}"}
 
     def to_tokenizers(self, *, lowercase):
-        """As `Vocabulary.to_tokenizers`.
+        """Returns the tokenizer as `Vocabulary.to_tokenizers`.
 
         The splitting of `tokenizers` cannot append to a word, so the end-of-word mark is put in
         before: a pattern that matches an empty string is "replaced" by the mark and a space. Its
@@ -129,7 +129,7 @@ class BpeVocabulary(Vocabulary):
         return self.token(id).removesuffix(self.END_OF_WORD)
 
     def token_name(self, id):
-        """As subword-nmt writes tokens: "low" ends a word, and "low@@" does not."""
+        """Reads tokens as subword-nmt writes them: "low" ends a word, and "low@@" does not."""
         token = self.token(id)
         if token == self.END_OF_WORD:
             return "(end of word)"
@@ -165,7 +165,7 @@ class BpeVocabulary(Vocabulary):
         return [*self.tokens, *map(" ".join, self.merges)]
 
     def symbols(self, word):
-        """What the encoding of a word begins with, a list of str.
+        """Returns the symbols that the encoding of a word begins with, a list of str.
 
         The word's characters (unknown ones as [UNK]) and END_OF_WORD. A word over 200 characters is
         [UNK] and END_OF_WORD.

@@ -154,7 +154,7 @@ class UnigramVocabulary(SpacedVocabulary):
         return {"do_lower_case": lowercase, "add_prefix_space": self.prefix_space}
 
     def to_tokenizers(self, *, lowercase):
-        """As `Vocabulary.to_tokenizers`.
+        """Returns the tokenizer as `Vocabulary.to_tokenizers`.
 
         Where two segmentations are equally probable it may take the other one, and it normalizes
         some combining marks otherwise (`docs/moving_from_transformers.md` has the numbers).

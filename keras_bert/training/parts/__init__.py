@@ -35,7 +35,7 @@ class Part:
         """Changes the model or its examples before the model is compiled (in fine-tuning)."""
 
     def callbacks(self, run):
-        """Those of `fit`, a list; `run.history` comes before them."""
+        """Returns callbacks for `fit`, a list; `run.history` comes before them."""
         return []
 
     def while_training(self, run):

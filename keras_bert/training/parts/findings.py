@@ -1,4 +1,4 @@
-"""What is off with a run's examples and results, for its metrics.json and for the user."""
+"""Sentences on what is off with a run's examples and results, in metrics.json and for the user."""
 
 from keras_bert.training.parts import Part
 

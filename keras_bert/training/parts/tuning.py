@@ -51,7 +51,7 @@ def _tuned(task):
 
 
 def tuning_metrics(task, outputs, dev):
-    """What metrics.json contains of the tuned settings: `tuned`, and `calibration_error`.
+    """Returns the keys of metrics.json on the tuned settings: `tuned`, and `calibration_error`.
 
     `outputs` are those on the `TokenizedExamples` `dev`, which is None if nothing was evaluated.
     """
