@@ -105,7 +105,7 @@ def prompts(rows, batch):
 
 def tensorflow(threads):
     """TensorFlow as our commands have it."""
-    from keras_bert.cli.quiet import configure_cpu
+    from keras_bert.cli.cpu import configure_cpu
 
     configure_cpu()
     import tensorflow as tf

@@ -139,7 +139,7 @@ def batches(model, file):
 
 def products(model, file):
     """Prints the seconds of the products of a file of batches, and how many GFLOP they are."""
-    from keras_bert.cli.quiet import configure_cpu
+    from keras_bert.cli.cpu import configure_cpu
 
     configure_cpu()
     import tensorflow as tf

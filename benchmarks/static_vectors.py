@@ -21,7 +21,7 @@ printed, by the same evaluation, which is what the speed is worth.
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.quiet
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.cpu
 
 import argparse
 import ctypes

@@ -7,7 +7,7 @@ trains a classifier or a tagger with MiniLM's weights on batches of texts of one
 with the same of `transformers`, and beside both runs TensorFlow's kernels alone (kernels.py; of a
 classifier the last block's for the first tokens alone, as ours computes it). Medians of a step, and
 PyTorch's over them. The processor is used as each side's commands have it (of ours, see
-keras_bert.cli.quiet).
+keras_bert.cli.cpu).
 """
 
 import argparse
@@ -26,7 +26,7 @@ import real_tasks
 from kernels import DECAY, NORM, RATE, Kernels
 from needed import minilm_folder
 
-from keras_bert.cli.quiet import configure_cpu
+from keras_bert.cli.cpu import configure_cpu
 
 # The class of `transformers`, our class, and the labels.
 TASKS = {

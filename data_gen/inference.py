@@ -293,8 +293,8 @@ def _check(command, model, settings):
     folder = find_model_folder(model)
     given = settings | {"model": str(folder), "data": "a file"}
     if command == "predict":
-        from keras_bert.inference import PredictSettings, predict_settings
         from keras_bert.inference.predict import open_task
+        from keras_bert.inference.settings import PredictSettings, predict_settings
 
         open_task(PredictSettings, predict_settings, given)
     elif command == "index":

@@ -30,8 +30,8 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 from apache_beam.transforms.environments import Environment, SubprocessSDKEnvironment
 from google.protobuf import json_format, text_format
 
-from data_gen.elsewhere import REFUSED, News, Place, silent_beam, without_lost_connections
 from data_gen.files import is_local
+from data_gen.remote_runners import REFUSED, News, Place, silent_beam, without_lost_connections
 from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.formatting import counted
 from keras_bert.base.progress import ProgressBar

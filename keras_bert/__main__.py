@@ -7,7 +7,7 @@ import sys
 
 from keras_bert.base.signals import SIGNALS, STOPPED
 from keras_bert.base.terminal import escape_output
-from keras_bert.cli.quiet import configure_cpu
+from keras_bert.cli.cpu import configure_cpu
 
 ENDED = "Interrupted. Run the same command again to resume, or to start over."
 _IMPORTS = "<frozen importlib._bootstrap>"

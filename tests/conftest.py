@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.cli.quiet import configure_cpu
+from keras_bert.cli.cpu import configure_cpu
 from tests import seeds
 from tests.little_garbage import keep_from_collector
 from tests.peers import torch, transformers

@@ -20,8 +20,8 @@ from keras_bert.base import terminal
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import HELP_GROUPS, about, help_group, value_type
 from keras_bert.base.terminal import drawn_on, escaped
-from keras_bert.cli.quiet import import_large
-from keras_bert.inference import export_version
+from keras_bert.cli.cpu import import_large
+from keras_bert.inference.settings import export_version
 
 
 @dataclasses.dataclass

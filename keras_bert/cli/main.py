@@ -23,7 +23,7 @@ from keras_bert.cli import (
     vector_commands,
 )
 from keras_bert.cli.command import command, spelled_as_flag
-from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
+from keras_bert.cli.library_output import quiet_libraries, warnings_as_notes
 from keras_bert.cli.task_types import first_arguments
 from keras_bert.tasks import finetuned_task_types, settings_class, task_type_named
 from keras_bert.training.finetuning_settings import LabelledRunSettings

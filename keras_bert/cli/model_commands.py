@@ -23,7 +23,7 @@ from keras_bert.cli.task_types import (
     task_type_of_model,
     task_type_of_models,
 )
-from keras_bert.inference import (
+from keras_bert.inference.settings import (
     EvaluateRecordsSettings,
     FillMaskSettings,
     FollowsSettings,

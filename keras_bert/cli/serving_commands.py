@@ -5,7 +5,7 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import VECTOR_FORMATS, ConvertSettings, PushSettings
 from keras_bert.cli.command import command, one_liner, report
-from keras_bert.cli.quiet import import_large
+from keras_bert.cli.cpu import import_large
 from keras_bert.cli.task_types import stored_task_type
 from keras_bert.exports import ExportSettings
 from keras_bert.serving import ServeSettings, ask_settings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
-from keras_bert.inference import ABOUT_EXPORT, export_version
+from keras_bert.inference.settings import ABOUT_EXPORT, export_version
 from keras_bert.readers.glue import glue_settings, glue_task
 from keras_bert.readers.retrieval_folder import is_retrieval_folder
 from keras_bert.records.file_formats import is_saved_dataset

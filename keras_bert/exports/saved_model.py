@@ -28,9 +28,9 @@ from keras_bert.exports.server_files import (
     write_server_files,
     write_warmup_requests,
 )
-from keras_bert.inference import ABOUT_EXPORT
 from keras_bert.inference.embed import ANY_LENGTH, layers_model
 from keras_bert.inference.exported_task import about_export
+from keras_bert.inference.settings import ABOUT_EXPORT
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.layers.kernels.program import for_litert, for_servers

@@ -15,9 +15,9 @@ from scipy.stats import binomtest
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.base.settings import takes_of_model
-from keras_bert.inference import CompareSettings, compare_settings
 from keras_bert.inference.evaluate import predicted_examples
 from keras_bert.inference.predict import open_export_or_task, rounded, with_positional
+from keras_bert.inference.settings import CompareSettings, compare_settings
 from keras_bert.inference.table_files import PredictionRows, check_table_output, write_table
 from keras_bert.readers.examples import located
 from keras_bert.readers.sources import STANDARD_INPUT, is_file

@@ -9,13 +9,17 @@ import numpy as np
 from keras_bert.base.errors import InputError, warn_user
 from keras_bert.base.formatting import listed
 from keras_bert.base.settings import reader_settings, takes, takes_of_model
-from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
     as_task,
     open_inference,
     open_task,
     rounded,
     with_positional,
+)
+from keras_bert.inference.settings import (
+    EvaluateRecordsSettings,
+    EvaluateSettings,
+    evaluate_settings,
 )
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import report_notes, report_source
@@ -24,8 +28,8 @@ from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.retrieval_folder import is_retrieval_folder
 from keras_bert.records import DataFolder
-from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.file_formats import is_saved_dataset
+from keras_bert.records.shard_reader import damage_is_named, reject_lost_records
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.findings import counts_by_label
 from keras_bert.tasks.outputs import check_finite

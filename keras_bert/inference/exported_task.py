@@ -15,7 +15,7 @@ import tensorflow_text  # noqa: F401  the operations of tokenizers
 
 from keras_bert.base.errors import InputError, damaged
 from keras_bert.base.files import parse_json, read_small
-from keras_bert.inference import ABOUT_EXPORT
+from keras_bert.inference.settings import ABOUT_EXPORT
 from keras_bert.tasks import task_class, task_type_named
 from keras_bert.tasks.exported_predictions import characters_of, words_in_text
 

@@ -11,9 +11,9 @@ from scipy.special import softmax
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
-from keras_bert.inference import FillMaskSettings, FollowsSettings
 from keras_bert.inference.embed import ANY_LENGTH
 from keras_bert.inference.predict import as_task, check_task
+from keras_bert.inference.settings import FillMaskSettings, FollowsSettings
 from keras_bert.inputs.framing import frame
 from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.signatures import follows_probability

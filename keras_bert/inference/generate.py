@@ -7,9 +7,13 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
-from keras_bert.inference import GenerateSettings, LogProbabilitySettings, NextTokensSettings
 from keras_bert.inference.fill_mask import Candidate, most_probable
 from keras_bert.inference.predict import as_task, check_task
+from keras_bert.inference.settings import (
+    GenerateSettings,
+    LogProbabilitySettings,
+    NextTokensSettings,
+)
 from keras_bert.inference.surprisal import surprisal
 from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.generation import Sampling, prompt_inputs

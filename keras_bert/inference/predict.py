@@ -10,7 +10,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.encoders.config import check_max_length
-from keras_bert.inference import PredictSettings, export_version, predict_settings
+from keras_bert.inference.settings import PredictSettings, export_version, predict_settings
 from keras_bert.inference.table_files import (
     PredictionRows,
     check_table_output,

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
-from keras_bert.inference import SurprisalSettings
 from keras_bert.inference.embed import ANY_LENGTH, open_texts
 from keras_bert.inference.fill_mask import language_model
+from keras_bert.inference.settings import SurprisalSettings
 from keras_bert.inputs.batches import sorted_batches
 from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.signatures import (

@@ -16,7 +16,12 @@ from keras_bert.base.settings import (
     setting,
 )
 from keras_bert.heads import LAYERS, check_layers
-from keras_bert.inference import OF_ANY_RUN, TextsOrFileSettings, TextsSettings, max_length_setting
+from keras_bert.inference.settings import (
+    OF_ANY_RUN,
+    TextsOrFileSettings,
+    TextsSettings,
+    max_length_setting,
+)
 from keras_bert.readers import TextFileSettings, column_setting
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")

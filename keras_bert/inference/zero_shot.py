@@ -14,9 +14,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import quoted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import load_task
-from keras_bert.inference import ZeroShotSettings
 from keras_bert.inference.embed import open_texts
 from keras_bert.inference.predict import check_task, rounded, with_positional
+from keras_bert.inference.settings import ZeroShotSettings
 from keras_bert.tasks.outputs import Inference
 from keras_bert.tasks.task import Task
 

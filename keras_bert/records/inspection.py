@@ -10,9 +10,9 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
-from keras_bert.records.examples import find_damage, read_examples
 from keras_bert.records.folder import SPLITS, DataFolder
 from keras_bert.records.masking import SPAN_WORDS
+from keras_bert.records.shard_reader import find_damage, read_examples
 
 
 class Token(NamedTuple):

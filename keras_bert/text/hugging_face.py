@@ -9,13 +9,13 @@ import warnings
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.text import sentencepiece_files
+from keras_bert.text.normalizers import added_token_objects, held, normalizer_steps
 from keras_bert.text.sentencepiece_files import (
     CAMEMBERT,
     FAIRSEQ_TOKENS,
     XLM_ROBERTA,
     tokens_of_pieces,
 )
-from keras_bert.text.steps import added_token_objects, held, normalizer_steps
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabularies.bpe import (
     END_OF_WORD,

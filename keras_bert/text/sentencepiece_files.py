@@ -5,7 +5,7 @@ XLM-R and CamemBERT were trained with fairseq, which puts four tokens of its own
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import sentencepiece_model as sp
-from keras_bert.text.steps import QUOTES, AddedToken
+from keras_bert.text.normalizers import QUOTES, AddedToken
 from keras_bert.text.vocabularies.unigram import UnigramVocabulary
 from keras_bert.text.vocabulary import BERT_TOKENS, SpecialTokens
 

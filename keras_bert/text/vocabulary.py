@@ -17,7 +17,7 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, delete, new_file, parse_json, write_text
 from keras_bert.base.formatting import listed, percent
-from keras_bert.text.steps import AddedToken
+from keras_bert.text.normalizers import AddedToken
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # In characters, as in google-research/bert: a longer word is [UNK], whatever tokens there are.
@@ -102,7 +102,7 @@ class Vocabulary(abc.ABC):
     ENCODING: str  # its `Encoding`, as "module:class"
     IS_FOLDER = True  # whether it is written as a folder, and not as one file
     RECORDS_CASE = False  # whether a folder that does not record the case is incomplete
-    normalizers: tuple[str, ...] = ()  # before the algorithm's own (`keras_bert.text.steps`)
+    normalizers: tuple[str, ...] = ()  # before the algorithm's own (`keras_bert.text.normalizers`)
     added_tokens: tuple[AddedToken, ...] = ()  # that a text is cut at
     OWN_SPACES = False  # whether the text of a sequence is that of its tokens and nothing else
     FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last

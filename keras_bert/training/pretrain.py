@@ -17,7 +17,7 @@ from keras_bert.inputs.batches import without_autograph
 from keras_bert.optimizers.optimizer import depths, make_optimizer, options_of
 from keras_bert.readers.examples import not_reported
 from keras_bert.records import DataFolder
-from keras_bert.records.examples import damage_is_named, reject_lost_records
+from keras_bert.records.shard_reader import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.callbacks import check_callbacks

@@ -195,7 +195,7 @@ SETTINGS_MODULES = [
     "keras_bert.checkpoints",
     "keras_bert.cli.data_commands",
     "keras_bert.exports",
-    "keras_bert.inference",
+    "keras_bert.inference.settings",
     "keras_bert.inference.vector_settings",
     "keras_bert.samples.quickstart",
     "keras_bert.tasks",

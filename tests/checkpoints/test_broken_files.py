@@ -25,7 +25,7 @@ from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.inference.predict import predict
 from keras_bert.records import DataFolder
-from keras_bert.records.examples import read_examples
+from keras_bert.records.shard_reader import read_examples
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.classification.regressor import Regressor
 from keras_bert.tasks.tagging.tagger import Tagger

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from keras_bert.cli.quiet import import_large
+from keras_bert.cli.cpu import import_large
 
 loads_tensorflow = pytest.mark.slow  # once or twice, in processes of its own
 

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_bpe, learn_byte_level_bpe
-from keras_bert.text.steps import AddedToken
+from keras_bert.text.normalizers import AddedToken
 from keras_bert.text.unigram_learner import learn_unigram
 from keras_bert.text.vocabularies.byte_level import ByteLevelVocabulary, to_letters
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary

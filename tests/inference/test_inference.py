@@ -5,8 +5,8 @@ import pytest
 
 from keras_bert import Tagger
 from keras_bert.base.errors import InputError
-from keras_bert.inference import predict_settings
 from keras_bert.inference.predict import predict
+from keras_bert.inference.settings import predict_settings
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.readers import TextFileSettings
 from keras_bert.tasks import TaskSettings

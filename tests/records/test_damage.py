@@ -13,14 +13,14 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder, compact
-from keras_bert.records.examples import (
+from keras_bert.records.folder import CARD
+from keras_bert.records.shard_reader import (
     damage_is_named,
     damage_of,
     find_damage,
     read_examples,
     reject_lost_records,
 )
-from keras_bert.records.folder import CARD
 from keras_bert.tasks.pretraining.features import training_dataset
 from tests.pretraining_folder import MAX_LENGTH, VOCABULARY, make_data_folder
 from tests.seeds import shifted

@@ -10,8 +10,8 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_bert.text.normalization import characters, ranges, utf8_width
+from keras_bert.text.normalizers import QUOTES, REPLACEMENTS
 from keras_bert.text.ragged import row_ids, select
-from keras_bert.text.steps import QUOTES, REPLACEMENTS
 from keras_bert.text.vocabularies.spaced import WHITE_SPACE
 
 EDGE = b"\xff"  # a byte that no text has

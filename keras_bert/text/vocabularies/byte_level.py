@@ -6,7 +6,7 @@ GPT-2, RoBERTa and ModernBERT have it, and many later models.
 from functools import cached_property
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.steps import normalizers_to_tokenizers, steps_in
+from keras_bert.text.normalizers import normalizers_to_tokenizers, steps_in
 from keras_bert.text.vocabularies.bpe import BpeVocabulary
 from keras_bert.text.vocabularies.spaced import SpacedVocabulary
 from keras_bert.text.vocabulary import BERT_TOKENS
@@ -48,7 +48,7 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
         special_tokens: `SpecialTokens`.
         prefix_space: whether a text that does not begin with a space is read as if it did
             (`add_prefix_space` of transformers).
-        normalizers: names of `keras_bert.text.steps.NORMALIZERS`, applied to a text in order.
+        normalizers: names of `keras_bert.text.normalizers.NORMALIZERS`, applied to a text in order.
         added_tokens: `AddedToken`s, which are cut out of a text before it is split into words.
 
     Raises `InputError` where a byte has no token.

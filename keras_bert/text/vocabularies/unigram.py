@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import sentencepiece_model as sp
-from keras_bert.text.steps import (
+from keras_bert.text.normalizers import (
     NORMALIZERS,
     added_token_objects,
     added_tokens_in,
@@ -48,7 +48,8 @@ class UnigramVocabulary(SpacedVocabulary):
         removes_spaces: whether white space at both ends of a text, and all but one between words,
             is left out.
         byte_fallback: whether unknown characters become tokens of bytes, "<0x00>" to "<0xFF>".
-        normalizers: names of `keras_bert.text.steps.NORMALIZERS`, applied before the charsmap.
+        normalizers: names of `keras_bert.text.normalizers.NORMALIZERS`, applied before the
+            charsmap.
         added_tokens: `AddedToken`s. Those that are not special are found before all others.
 
     Raises `InputError` for tokens and scores that are not a unigram model.

@@ -14,8 +14,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.worker import sdk_worker
 
-from data_gen import elsewhere, runner
-from data_gen.elsewhere import REFUSED, News, Place
+from data_gen import remote_runners, runner
+from data_gen.remote_runners import REFUSED, News, Place
 from keras_bert.base.errors import InputError
 
 FLINK = [
@@ -47,7 +47,7 @@ def test_a_portable_runner_needs_an_endpoint():
 
 @pytest.mark.parametrize("silent", ["job_endpoint", "artifact_endpoint"])
 def test_an_endpoint_that_does_not_answer_is_named(silent, monkeypatch):
-    monkeypatch.setattr(elsewhere, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(remote_runners, "ANSWER_SECONDS", 0.5)
     server = grpc.server(ThreadPoolExecutor(1))
     ports = {"job_endpoint": server.add_insecure_port("127.0.0.1:0")}
     server.start()
@@ -144,8 +144,8 @@ def lines_of(progress, options, *, count, seconds=20):
 
 
 def test_a_job_elsewhere_says_where_it_is_and_how_far(monkeypatch):
-    monkeypatch.setattr(elsewhere, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(elsewhere, "_LINE_SECONDS", 0)
+    monkeypatch.setattr(remote_runners, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(remote_runners, "_LINE_SECONDS", 0)
     progress = FakeProgress(None, (0, None), (1, 3), (2, 3), (2, 3))
     assert lines_of(progress, FLINK, count=3) == [
         "The job runs on PortableRunner at host:8099.",
@@ -156,8 +156,8 @@ def test_a_job_elsewhere_says_where_it_is_and_how_far(monkeypatch):
 
 
 def test_a_job_in_which_nothing_moves_says_what_it_may_wait_for(monkeypatch):
-    monkeypatch.setattr(elsewhere, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(elsewhere, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(remote_runners, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(remote_runners, "QUIET_SECONDS", 0.1)
     assert lines_of(FakeProgress((2, 3)), FLINK, count=2)[1] == (
         "Nothing has changed for 0 s: PortableRunner at host:8099 has the job as RUNNING and "
         "2 shards written. It reads, tries a step again, or waits for workers: the log of the "
@@ -195,9 +195,9 @@ def test_an_interrupt_cancels_a_job_elsewhere(monkeypatch):
 
 
 def test_beams_log_is_dropped_and_others_are_not(caplog, monkeypatch):
-    monkeypatch.setattr(elsewhere.atexit, "register", lambda *call: None)
+    monkeypatch.setattr(remote_runners.atexit, "register", lambda *call: None)
     excepthook = threading.excepthook
-    with elsewhere.silent_beam():
+    with remote_runners.silent_beam():
         logging.getLogger("apache_beam.some.module").error("of Beam")
         logging.getLogger("PrismJobServer").error("of Prism")
         logging.getLogger("ours").error("ours")
@@ -212,7 +212,7 @@ def test_a_worker_in_this_process_reports_an_error_and_prints_nothing_also_later
     """As of Prism, whose workers are threads here."""
     harness = sdk_worker.SdkHarness.__new__(sdk_worker.SdkHarness)
     harness._responses = queue.Queue()
-    with elsewhere.silent_beam():
+    with remote_runners.silent_beam():
         harness._execute(lambda: 1 / 0, beam_fn_api_pb2.InstructionRequest(instruction_id="1"))
     level = logging.getLogger("apache_beam").level
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # as it is after a quiet job

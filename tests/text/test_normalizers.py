@@ -7,7 +7,7 @@ from tokenizers import normalizers
 
 from keras_bert.base.errors import InputError
 from keras_bert.text.encodings.steps import AddedTokens, normalized
-from keras_bert.text.steps import NORMALIZERS, AddedToken, steps_in
+from keras_bert.text.normalizers import NORMALIZERS, AddedToken, steps_in
 from tests.text import fuzz
 
 TEXTS = ["", "Ångström e\u0301a\u0323\u0302x", "ΣΊΣΥΦΟΣ İ \x00ﬁ ㎏", *fuzz.WORDS, ""]
