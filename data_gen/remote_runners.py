@@ -55,7 +55,7 @@ REFUSED = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class RemoteRunner:
     """A runner that computes a job elsewhere; in a sentence "PortableRunner at HOST:8099".
 
     Attributes:
@@ -156,7 +156,7 @@ class News(threading.Thread):
 
     Args:
         result: Beam's `PipelineResult`.
-        place: the `Place` that computes it.
+        place: the `RemoteRunner` that computes it.
         progress: a `data_gen.runner.Progress`.
     """
 

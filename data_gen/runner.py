@@ -31,7 +31,13 @@ from apache_beam.transforms.environments import Environment, SubprocessSDKEnviro
 from google.protobuf import json_format, text_format
 
 from data_gen.files import is_local
-from data_gen.remote_runners import REFUSED, News, Place, silent_beam, without_lost_connections
+from data_gen.remote_runners import (
+    REFUSED,
+    News,
+    RemoteRunner,
+    silent_beam,
+    without_lost_connections,
+)
 from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.formatting import counted
 from keras_bert.base.progress import ProgressBar
@@ -148,7 +154,7 @@ def run(build, beam_options=(), *, meanwhile=None, progress=None):
     added to other exceptions.
     """
     parsed = options(beam_options)
-    place = Place.of(parsed)
+    place = RemoteRunner.of(parsed)
     if place:
         place.check()
     with (

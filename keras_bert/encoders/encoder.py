@@ -279,7 +279,7 @@ class Encoder(keras.Model):
         config = dataclasses.replace(config or self.config, **config_changes)
         copy = type(self)(config, dtype=dtype or self.layer_policy, name=self.name)
         copy_weights(self, copy)
-        copy.came_as(self)
+        copy.copy_origin_of(self)
         if self.pooler is not None:
             copy.new_pooler().set_weights(self.pooler.get_weights())
         copy.is_pretrained = self.is_pretrained
@@ -315,7 +315,7 @@ class Encoder(keras.Model):
         """The layers that have LoRA by default: those of queries and values, if there are some."""
         return ()
 
-    def came_as(self, other):
+    def copy_origin_of(self, other):
         """Notes that these weights came with what those of another encoder came with."""
         self.came_with_pooler = other.came_with_pooler
         self.came_with_pooling = other.came_with_pooling

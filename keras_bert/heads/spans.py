@@ -358,14 +358,16 @@ class AntecedentLoss(keras.losses.Loss):
         clusters = ops.reshape(ops.cast(y_true, "int32"), (-1, words * longest))
         cluster = ops.take_along_axis(clusters, places, axis=1)  # (B, K)
         before = ops.arange(ops.shape(scores)[1])[:, None] - 1 - ops.arange(scores.shape[-1])
-        theirs = ops.take(cluster, ops.maximum(before, 0), axis=1)  # (B, K, A)
-        right = ops.logical_and(theirs == cluster[..., None], cluster[..., None] > 0)
-        right = ops.logical_and(right, before >= 0)
-        none = ops.logical_not(ops.any(right, axis=-1, keepdims=True))
+        antecedent_clusters = ops.take(cluster, ops.maximum(before, 0), axis=1)  # (B, K, A)
+        is_correct = ops.logical_and(
+            antecedent_clusters == cluster[..., None], cluster[..., None] > 0
+        )
+        is_correct = ops.logical_and(is_correct, before >= 0)
+        has_no_antecedent = ops.logical_not(ops.any(is_correct, axis=-1, keepdims=True))
         scores = ops.concatenate([ops.zeros_like(scores[..., :1]), scores], axis=-1)
-        right = ops.concatenate([none, right], axis=-1)
+        is_correct = ops.concatenate([has_no_antecedent, is_correct], axis=-1)
         losses = ops.logsumexp(scores, axis=-1) - ops.logsumexp(
-            ops.where(right, scores, NEVER), axis=-1
+            ops.where(is_correct, scores, NEVER), axis=-1
         )
         losses = ops.where(is_candidate, losses, 0.0)
         count = ops.sum(ops.cast(is_candidate, losses.dtype), axis=1)

@@ -208,12 +208,12 @@ def bootstrap_counts(examples, *, samples, seed):
     """Yields float64 (R, N), how often each of N examples is in some of the samples."""
     rng = np.random.default_rng(seed)
     while samples:
-        together = min(samples, max(1, _CELLS // examples))
-        drawn = rng.integers(examples, size=(together, examples))
-        drawn += np.arange(together)[:, None] * examples
-        counts = np.bincount(drawn.ravel(), minlength=together * examples)
-        yield counts.reshape(together, examples).astype(np.float64)
-        samples -= together
+        samples_per_batch = min(samples, max(1, _CELLS // examples))
+        drawn = rng.integers(examples, size=(samples_per_batch, examples))
+        drawn += np.arange(samples_per_batch)[:, None] * examples
+        counts = np.bincount(drawn.ravel(), minlength=samples_per_batch * examples)
+        yield counts.reshape(samples_per_batch, examples).astype(np.float64)
+        samples -= samples_per_batch
 
 
 def mcnemar(old, new):

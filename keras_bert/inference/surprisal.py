@@ -133,11 +133,11 @@ def _surprisals(task, texts, *, mask_rest_of_word, report):
     is_causal = "generate" in task.OFFERS
     nats_of = _left_to_right(task) if is_causal else _masked(task)
     given = given_tokens(task) if is_causal else 0
-    together = _TEXTS_TOGETHER
+    texts_per_batch = _TEXTS_TOGETHER
     if texts.kind == "lines" and texts.name == "standard input":
-        together = 1  # a pipe is answered line by line
+        texts_per_batch = 1  # a pipe is answered line by line
     rest = iter(texts)
-    while examples := list(islice(rest, together)):
+    while examples := list(islice(rest, texts_per_batch)):
         tokens = task.tokenizer.tokenize_with_offsets([example.text for example in examples])
         ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
         firsts = np.minimum(splits[:-1] + given, splits[1:])

@@ -170,12 +170,15 @@ class TokenizedExamples(SequenceBatches):
 
     def without_examples(self):
         """A copy for `inputs` alone, without the examples, their tokens and their labels."""
-        light = copy.copy(self)
+        framing_only = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, _OF_EXAMPLES) and name != "_input_names":
-                setattr(light, name, None)
-        light.segments, light.columns = [None] * len(self.segments), dict.fromkeys(self.columns)
-        return light
+                setattr(framing_only, name, None)
+        framing_only.segments, framing_only.columns = (
+            [None] * len(self.segments),
+            dict.fromkeys(self.columns),
+        )
+        return framing_only
 
     def targets(self, numbers):
         """(labels,) or (labels, weights) of the sequences with these numbers."""

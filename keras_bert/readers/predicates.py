@@ -70,7 +70,7 @@ class PredicateSource(ExampleSource):
                 "one column. Expected the columns of CoNLL-2005 or CoNLL-2012, or JSON Lines with "
                 '"words", "predicate" and "tags".'
             )
-        year, read = (2012, self._of_2012) if is_2012 else (2005, self._of_2005)
+        year, read = (2012, self._read_2012) if is_2012 else (2005, self._read_2005)
         self.how = f"CoNLL-{year}, one example per predicate"
         return chain.from_iterable(
             read(list(zip(*(cells for _, cells in rows), strict=True)), begin, document)
@@ -92,7 +92,7 @@ class PredicateSource(ExampleSource):
             )
         return cells
 
-    def _of_2005(self, columns, begin, document):
+    def _read_2005(self, columns, begin, document):
         # The arguments are the last columns; the one before them has the predicates.
         first = len(columns)
         while first > 2 and all(map(BRACKETS.fullmatch, columns[first - 1])):
@@ -108,7 +108,7 @@ class PredicateSource(ExampleSource):
             )
         yield from self._of_predicates(columns[0], predicates, arguments, begin, document)
 
-    def _of_2012(self, columns, begin, document):
+    def _read_2012(self, columns, begin, document):
         if len(columns) < _SHORTEST_2012:
             count = counted(len(columns), "column")
             raise self.error(begin, f"{count}, where CoNLL-2012 has {_SHORTEST_2012} or more.")

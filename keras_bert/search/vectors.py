@@ -128,9 +128,9 @@ def most_similar(
     count = top_k + _MORE if exact is None else top_k * CANDIDATES
     while len(left):
         count = min(count, available)
-        together = max(1, min(_QUERIES_TOGETHER, _NUMBERS_TOGETHER // count))
+        queries_per_batch = max(1, min(_QUERIES_TOGETHER, _NUMBERS_TOGETHER // count))
         unsure = []
-        for some in np.split(left, range(together, len(left), together)):
+        for some in np.split(left, range(queries_per_batch, len(left), queries_per_batch)):
             best = _candidates(queries[some], parts, begins, count=count, by=by, allowed=allowed)
             found = _scored(queries[some], exact or parts, begins, best.rows, by=by, order=order)
             rows[some], scores[some] = found.rows[:, :top_k], found.scores[:, :top_k]
@@ -240,10 +240,10 @@ def _with_block(best, scores, begin):
 def _scored(queries, parts, begins, candidates, *, by, order):
     """The `Best` of candidates (Q, C), each scored by itself, the same in any company."""
     scores = np.full(candidates.shape, -np.inf, np.float32)
-    together = max(1, _NUMBERS_TOGETHER // queries.shape[1])
+    pairs_per_batch = max(1, _NUMBERS_TOGETHER // queries.shape[1])
     query, place = np.nonzero(candidates >= 0)
-    for first in range(0, len(query), together):
-        some = slice(first, first + together)
+    for first in range(0, len(query), pairs_per_batch):
+        some = slice(first, first + pairs_per_batch)
         vectors = vectors_of(parts, begins, candidates[query[some], place[some]])
         scores[query[some], place[some]] = _pair_scores(queries[query[some]], vectors, by=by)
     ranks = np.lexsort((candidates, -scores))

@@ -82,16 +82,16 @@ def _computation(model, sequences, taken):
     weights = (*map(id, model.variables), *map(id, getattr(model, "_members", ())))
     key = sequences.framing_key, specs, weights
     if key not in made:
-        light = sequences.without_examples()
+        framing_only = sequences.without_examples()
         if keras.backend.backend() != "tensorflow":  # which compiles batches of each shape itself
             return lambda *taken: model.predict_on_batch(
-                {name: np.asarray(x) for name, x in light.inputs(*taken).items()}
+                {name: np.asarray(x) for name, x in framing_only.inputs(*taken).items()}
             )
 
         # Without AutoGraph, which writes Python files into the temporary folder.
         @tf.function(input_signature=specs, autograph=False)
         def compute(*taken):
-            inputs = light.inputs(*taken)
+            inputs = framing_only.inputs(*taken)
             batch = model({name: inputs[name] for name in model.input}, training=False)
             return {name: tf.cast(output, tf.float32) for name, output in batch.items()}
 

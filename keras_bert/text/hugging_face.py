@@ -9,7 +9,7 @@ import warnings
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.text import sentencepiece_files
-from keras_bert.text.normalizers import added_token_objects, held, normalizer_steps
+from keras_bert.text.normalizers import added_token_objects, json_member, normalizer_steps
 from keras_bert.text.sentencepiece_files import (
     CAMEMBERT,
     FAIRSEQ_TOKENS,
@@ -102,8 +102,8 @@ class TokenizerFolder:
             usual = BERT_TOKENS
         else:
             usual = _CLASS_TOKENS.get(name, SpecialTokens())
-            held = {role: token for role, token in usual.to_dict().items() if token in ids}
-            usual = SpecialTokens(**held)
+            known = {role: token for role, token in usual.to_dict().items() if token in ids}
+            usual = SpecialTokens(**known)
         special = self.special_tokens(usual)
         options = kind.options_of(self._tokenizer, source=self._file)
         if kind is ByteLevelVocabulary and self._class_name in _CLASS_TOKENS:
@@ -121,7 +121,7 @@ class TokenizerFolder:
             return None
         merges = [
             tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair)
-            for pair in held(self._model, "merges", list, source=self._file)
+            for pair in json_member(self._model, "merges", list, source=self._file)
             if isinstance(pair, str | list)
         ]
         for number, pair in enumerate(merges, 1):
@@ -291,9 +291,9 @@ class TokenizerFolder:
         fairseq = (_ROBERTA, XLM_ROBERTA, CAMEMBERT, _MPNET)
         if name in fairseq and special.cls is not None and special.sep is not None:
             return _roberta_template(special.cls, special.sep)
-        steps = [held(self._tokenizer, "post_processor", dict, source=self._file)]
+        steps = [json_member(self._tokenizer, "post_processor", dict, source=self._file)]
         if steps[0].get("type") == "Sequence":
-            steps = held(steps[0], "processors", list, source=self._file)
+            steps = json_member(steps[0], "processors", list, source=self._file)
         # A step of type ByteLevel only moves offsets.
         steps = [step for step in steps if step and step.get("type") != "ByteLevel"]
         if self._has_bert_class() or self._tokenizer.get("post_processor") is None:
@@ -331,11 +331,11 @@ class TokenizerFolder:
 
     @property
     def _model(self):
-        return held(self._tokenizer, "model", dict, source=self._file)
+        return json_member(self._tokenizer, "model", dict, source=self._file)
 
     @property
     def _splitter(self):
-        return held(self._tokenizer, "pre_tokenizer", dict, source=self._file)
+        return json_member(self._tokenizer, "pre_tokenizer", dict, source=self._file)
 
     def _normalizers(self):
         return normalizer_steps(self._tokenizer, source=self._file)
@@ -393,9 +393,9 @@ class TokenizerFolder:
         if isinstance(extra, dict):
             config = {**config, "extra_special_tokens": list(extra.values())}
         listed = [
-            *held(config, "added_tokens_decoder", dict, source=source).values(),
-            *held(config, "additional_special_tokens", list, source=source),
-            *held(config, "extra_special_tokens", list, source=source),
+            *json_member(config, "added_tokens_decoder", dict, source=source).values(),
+            *json_member(config, "additional_special_tokens", list, source=source),
+            *json_member(config, "extra_special_tokens", list, source=source),
             *self._added_tokens(),
         ]
         # Each is an object with its `content`, or a string.
@@ -404,7 +404,7 @@ class TokenizerFolder:
 
     def _ids(self):
         """Token -> id; [CLS] and its like may be among the added tokens alone."""
-        return {**held(self._model, "vocab", dict, source=self._file), **self.added_ids()}
+        return {**json_member(self._model, "vocab", dict, source=self._file), **self.added_ids()}
 
     def _added_tokens(self):
         return added_token_objects(self._tokenizer, source=self._file)

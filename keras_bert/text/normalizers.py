@@ -81,7 +81,7 @@ def added_tokens_in(tokenizer, *, source):
     return tuple(AddedToken.from_dict(token, source=source) for token in tokens)
 
 
-def held(json_object, key, kind, *, source):
+def json_member(json_object, key, kind, *, source):
     """The object or list under a key; empty if the key is missing."""
     value = json_object.get(key)
     if value is None:
@@ -94,10 +94,10 @@ def held(json_object, key, kind, *, source):
 
 def normalizer_steps(tokenizer, *, source):
     """The objects of the normalizers in a `tokenizer.json`, a list."""
-    normalizer = held(tokenizer, "normalizer", dict, source=source)
+    normalizer = json_member(tokenizer, "normalizer", dict, source=source)
     parts = [normalizer] if normalizer else []
     if "normalizers" in normalizer:
-        parts = held(normalizer, "normalizers", list, source=source)
+        parts = json_member(normalizer, "normalizers", list, source=source)
     if not all(isinstance(part, dict) for part in parts):
         raise InputError(f"{source}: normalizers should be a list of objects.")
     return parts
@@ -105,7 +105,7 @@ def normalizer_steps(tokenizer, *, source):
 
 def added_token_objects(tokenizer, *, source):
     """The `added_tokens` of a `tokenizer.json`: objects, each with its `content`."""
-    tokens = held(tokenizer, "added_tokens", list, source=source)
+    tokens = json_member(tokenizer, "added_tokens", list, source=source)
     for token in tokens:
         if not (isinstance(token, dict) and isinstance(token.get("content"), str)):
             raise InputError(f"{source}: added_tokens should be objects, each with its content.")

@@ -177,8 +177,8 @@ def sweep_given(given, report, *, chosen=frozenset()):
     first = of_run.of(next(iter(settings.runs().values())))
     with scope_of_run(settings, report, command="sweep"):
         data = read_data(first, given, report)
-        by_default = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
-        data = dataclasses.replace(data, chosen=chosen | by_default)
+        default_settings = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
+        data = dataclasses.replace(data, chosen=chosen | default_settings)
         count = len(data.train.examples)
         settings = data.recipe.resolved(settings)
         settings = data.recipe.with_defaults_of_sweep(settings, count, report)
@@ -354,17 +354,17 @@ def _trained(run):
     """Compiles and trains the model of a run; returns the records."""
     task, plan, settings = run.task, run.plan, run.settings
     dev = [] if run.dev is None else [run.dev]
-    of_smallest_batch = len(run.examples) // plan.evaluate_every
-    run.devices.check_batch_size(min([of_smallest_batch, *map(len, dev)]))
-    run.splits, few_shapes = [run.examples, *dev], None
+    smallest_batch = len(run.examples) // plan.evaluate_every
+    run.devices.check_batch_size(min([smallest_batch, *map(len, dev)]))
+    run.splits, fixed_shape_examples = [run.examples, *dev], None
     for part in run.active_parts:
         part.prepare(run)
     if run.model is task:
-        few_shapes = for_xla(
+        fixed_shape_examples = for_xla(
             task, run.examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
         )
-        run.splits[0] = few_shapes or run.examples
-    jit_compile = few_shapes is not None
+        run.splits[0] = fixed_shape_examples or run.examples
+    jit_compile = fixed_shape_examples is not None
     compile_for(
         settings, plan, model=run.model, task=task, losses=run.losses, jit_compile=jit_compile
     )

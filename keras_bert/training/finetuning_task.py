@@ -157,7 +157,7 @@ class StartingPoint:
             )
         if self.is_random:
             of_model, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
-            encoder.came_as(of_model)  # the same pooling
+            encoder.copy_origin_of(of_model)  # the same pooling
         before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
         self.appended = tokenizer.vocabulary.tokens[before:]

@@ -15,7 +15,7 @@ from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.worker import sdk_worker
 
 from data_gen import remote_runners, runner
-from data_gen.remote_runners import REFUSED, News, Place
+from data_gen.remote_runners import REFUSED, News, RemoteRunner
 from keras_bert.base.errors import InputError
 
 FLINK = [
@@ -25,7 +25,7 @@ FLINK = [
 
 
 def place_of(*options):
-    return Place.of(PipelineOptions(list(options)))
+    return RemoteRunner.of(PipelineOptions(list(options)))
 
 
 @pytest.mark.parametrize("name", ["FnApiRunner", "DirectRunner", "BundleBasedDirectRunner"])

@@ -96,8 +96,8 @@ def _viterbi(emissions, counts, crf):
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     while len(order):
         width = counts[order[0]]
-        together = max(1, _WORDS_TOGETHER // width)
-        chosen, order = order[:together], order[together:]
+        sentences_per_batch = max(1, _WORDS_TOGETHER // width)
+        chosen, order = order[:sentences_per_batch], order[sentences_per_batch:]
         is_word = np.arange(width) < counts[chosen][:, None]  # (B, W)
         positions = (starts[chosen][:, None] + np.arange(width))[is_word]
         padded = np.zeros((*is_word.shape, emissions.shape[1]))

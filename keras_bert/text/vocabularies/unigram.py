@@ -15,7 +15,7 @@ from keras_bert.text.normalizers import (
     NORMALIZERS,
     added_token_objects,
     added_tokens_in,
-    held,
+    json_member,
     normalizer_name,
     normalizer_steps,
     normalizers_to_tokenizers,
@@ -105,8 +105,8 @@ class UnigramVocabulary(SpacedVocabulary):
         """
         ids = unigram_ids(tokenizer, source=source)
         tokens = tokens_by_id(ids, source=source, special_tokens=special_tokens)
-        model = held(tokenizer, "model", dict, source=source)
-        scores = dict(held(model, "vocab", list, source=source))
+        model = json_member(tokenizer, "model", dict, source=source)
+        scores = dict(json_member(model, "vocab", list, source=source))
         scores = [scores.get(token, 0.0) for token in tokens]
         options = cls.options_of(tokenizer, source=source)
         options["byte_fallback"] = model.get("byte_fallback") is True
@@ -237,7 +237,9 @@ class UnigramVocabulary(SpacedVocabulary):
 
 def unigram_ids(tokenizer, *, source):
     """Token -> id in a `tokenizer.json` whose model is a unigram one, added tokens among them."""
-    pairs = held(held(tokenizer, "model", dict, source=source), "vocab", list, source=source)
+    pairs = json_member(
+        json_member(tokenizer, "model", dict, source=source), "vocab", list, source=source
+    )
     for pair in pairs:
         is_pair = isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)
         if not is_pair or not isinstance(pair[1], int | float):
@@ -251,10 +253,10 @@ def unigram_ids(tokenizer, *, source):
 
 def _space_steps(tokenizer, *, source):
     """The steps that split a text at white space, of which the last is Metaspace."""
-    splitter = held(tokenizer, "pre_tokenizer", dict, source=source)
+    splitter = json_member(tokenizer, "pre_tokenizer", dict, source=source)
     steps = [splitter]
     if splitter.get("type") == "Sequence":
-        steps = held(splitter, "pretokenizers", list, source=source)
+        steps = json_member(splitter, "pretokenizers", list, source=source)
     names = [step.get("type") if isinstance(step, dict) else step for step in steps]
     if names not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"]) or (
         steps[-1].get("replacement") != SPACE
