@@ -95,6 +95,7 @@ class ScoredPairSource(TextSource):
             pairs = super()._examples_of(table)
             return self._grouped(pairs) if self._groups else pairs
         self._na = table.are_cells and self.columns.na
+        self._are_items, self._may_be_no_text = False, not table.are_cells
         self._columns, self.schema, self._longer, self._task = columns, columns, None, None
         parts = (f"{p} in {' and '.join(map(table.describe, n))}" for p, n in columns.items())
         self.how = f"{table.format}: lists of passages, {listed(parts)}"

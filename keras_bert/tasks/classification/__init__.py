@@ -266,9 +266,14 @@ class RegressionSettings(TableSettings, LongTextSettings):
                     "{score_range} must be two numbers, the lower one first. Received: {}.",
                     ", ".join(f"{number:g}" for number in self.score_range),
                 )
-        if self.group_by_query and (self.one_text or self.both_orders):
-            raise InputError.naming(
-                "{} reads single pairs in their order. Leave {} out.",
-                argument("loss" if self.loss in OF_LISTS else "group_by_query"),
-                argument("one_text" if self.one_text else "both_orders"),
-            )
+        if self.group_by_query:
+            self.check_for_lists()
+
+    def check_for_lists(self):
+        """Raises InputError for settings that lists of passages have not."""
+        for name in ("one_text", "both_orders"):
+            if getattr(self, name):
+                raise InputError.naming(
+                    "Lists of passages are read as pairs in their order. Leave {} out.",
+                    argument(name),
+                )

@@ -1,5 +1,7 @@
 """Sequences of a query with each of its passages, for a `Regressor`."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
@@ -7,6 +9,23 @@ from keras_bert.inputs.tokenized_examples import TokenizedExamples, text_sequenc
 from keras_bert.readers.passage_lists import PassageList
 from keras_bert.tasks.classification import MARGIN_MSE
 from keras_bert.tasks.multiple_choice.features import ChoiceSequences
+
+
+class ScoredLists(ChoiceSequences):
+    """The sequences of lists of passages, of which batches are whole; see `ChoiceSequences`.
+
+    Args:
+        task: the `Regressor`.
+        examples, segments, options: see `TokenizedExamples`.
+    """
+
+    def __init__(self, task, examples, segments, **options):
+        super().__init__(examples, segments, **options)
+        self._reject = functools.partial(task.labels_of_list, examples[0])
+
+    def check_trainable(self):
+        if not self.labels:
+            self._reject()
 
 
 def scored_sequences(task, examples, *, max_length, labelled):
@@ -35,11 +54,10 @@ def scored_sequences(task, examples, *, max_length, labelled):
     texts = [tokenized(column, task.tokenizer, max_length) for column in (queries, passages)]
     segments = [texts[0], tf.RaggedTensor.from_row_lengths(texts[1], counts)]
     # Dev examples may have no scores of a teacher.
-    has_labels = labelled and are_lists
-    if task.settings.loss == MARGIN_MSE:
-        has_labels = has_labels and examples[0].teacher is not None
+    is_scored = are_lists and examples[0].teacher is not None
+    has_labels = labelled and (is_scored if task.settings.loss == MARGIN_MSE else are_lists)
     labels = {"score": _labels(task, examples, counts)} if has_labels else {}
-    return ChoiceSequences(examples, segments, labels=labels, **framing)
+    return ScoredLists(task, examples, segments, labels=labels, **framing)
 
 
 def _labels(task, examples, counts):

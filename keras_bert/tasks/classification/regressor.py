@@ -134,11 +134,7 @@ class Regressor(TextTask):
         if not self.settings.one_text:
             self.OFFERS = ("rerank",)
         if self.lists:
-            if self.settings.one_text or self.both_orders:
-                raise InputError.naming(
-                    "Lists of passages are read as pairs in their order. Leave {} out.",
-                    argument("one_text" if self.settings.one_text else "both_orders"),
-                )
+            self.settings.check_for_lists()
             self.SEQUENCE_AXES, self.HEAD_READS = (None,), ("input_mask",)
         self.dropout, self.scorer = labelled_head(self.encoder, 1, dropout=self.head_dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(self._first_score)
