@@ -136,7 +136,7 @@ class ScoredPairSource(TextSource):
     def _checked_parts(self, table, columns):
         parts = {*columns}
         teacher = parts & {"scores", "margins"}
-        is_graded = parts == _OF_GRADES or (
+        is_graded = parts - {"scores"} == _OF_GRADES or (
             not self._need_labels and {"query", "passages"} <= parts <= _OF_GRADES
         )
         if is_graded or (parts - teacher == _OF_NEGATIVES and len(teacher) < 2):
@@ -163,7 +163,14 @@ class ScoredPairSource(TextSource):
                 raise self.error(
                     line, f"{len(passages)} passages and {len(grades)} grades. Give one for each."
                 )
-            return self._checked(line, query, passages, grades)
+            teacher = self._teacher(line, record, len(passages), 0)
+            if None not in teacher and grades:  # whose margins are those to a relevant one
+                first = grades.index(max(grades))
+                order = [first, *(n for n in range(len(passages)) if n != first)]
+                passages, grades, teacher = (
+                    [part[n] for n in order] for part in (passages, grades, teacher)
+                )
+            return self._checked(line, query, passages, grades, teacher)
         positives = self._texts(line, record, "positive")
         negatives = self._texts(line, record, "negatives")
         if not positives:
@@ -174,7 +181,7 @@ class ScoredPairSource(TextSource):
         known = {query, *positives}
         rows = [row for row in rows if row[1] or row[0] not in known]
         passages, grades, teacher = ([*part] for part in zip(*rows, strict=True))
-        return self._checked(line, query, passages, grades, None if None in teacher else teacher)
+        return self._checked(line, query, passages, grades, teacher)
 
     def _teacher(self, line, record, positives, negatives):
         """The teacher's score of each passage; those of margins are below 0, that of a positive."""
@@ -185,7 +192,7 @@ class ScoredPairSource(TextSource):
                 raise self.error(
                     line,
                     f"{len(scores)} scores of another model for {count} passages. Give one for "
-                    "each positive and negative, in this order.",
+                    "each, in their order.",
                 )
             return scores
         if "margins" in self._columns:
@@ -199,8 +206,9 @@ class ScoredPairSource(TextSource):
             return [0.0, *(-margin for margin in margins)]
         return [None] * count
 
-    def _checked(self, line, query, passages, grades, teacher=None):
+    def _checked(self, line, query, passages, grades, teacher=(None,)):
         """The `PassageList`; raises Missing for a list that has nothing to rank."""
+        teacher = None if None in teacher else teacher
         if self._need_labels:
             if len(passages) < 2:
                 raise Missing(_ONE_PASSAGE)

@@ -36,6 +36,11 @@ def lists(data, **options):
             ("q", ("p", "r", "n"), (1, 1, 0), None),
         ),
         ({**NEGATIVES, "scores": [5, 1, -2]}, {}, ("q", ("p", "n", "m"), (1, 0, 0), (5, 1, -2))),
+        (
+            {**GRADES, "scores": [3, 1, 2]},
+            {},
+            ("q", ("b", "a", "c"), (2, 0, 1.5), (1, 3, 2)),  # the most relevant one first
+        ),
         ({**NEGATIVES, "margins": [4, 7]}, {}, ("q", ("p", "n", "m"), (1, 0, 0), (0, -4, -7))),
         # A negative that is the positive, or the query, is none.
         (

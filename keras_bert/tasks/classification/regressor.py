@@ -130,7 +130,9 @@ class Regressor(TextTask):
 
     def make_head(self):
         super().make_head()
-        self._select_by(LIST_METRICS if self.lists else SCORE_METRICS)
+        # The dev examples may be others than those of training.
+        are_lists = self.settings.metric in (*LIST_METRICS, *[None] * self.lists)
+        self._select_by(LIST_METRICS if are_lists else SCORE_METRICS)
         if not self.settings.one_text:
             self.OFFERS = ("rerank",)
         if self.lists:

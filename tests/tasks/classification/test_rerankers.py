@@ -62,7 +62,9 @@ def start(tmp_path_factory):
 def train(start, tmp_path):
     def run(rows, dev=None, **settings):
         options = {"epochs": 1, "batch_size": 4, "learning_rate": 1e-3, "seed": shifted(3)}
-        options |= {"model": start, "dev": rows if dev is None else dev, "max_length": 12}
+        options |= {"model": start, "max_length": 12}
+        if "folds" not in settings:
+            options["dev"] = rows if dev is None else dev
         said, output = [], tmp_path / f"run{len(list(tmp_path.iterdir()))}"
         metrics = kb.finetune(
             task="regression",
@@ -178,8 +180,31 @@ def test_queries_are_not_in_two_splits(train):
     assert [list.query for list in lists] == WORDS[1:9]
     train_part, held = divided(lists * 2, 0, 4)  # the same query in two rows of a file
     assert {e.query for e in train_part}.isdisjoint(e.query for e in held)
-    _, said, _ = train(PAIRS, loss="listwise", **{"dev": None, "folds": 2})
+    _, said, _ = train(PAIRS, loss="listwise", folds=2)
     assert any("2 folds of 8 examples" in line for line in said)
+
+
+@pytest.mark.parametrize("rows", [NEGATIVES, GRADES])
+def test_a_smaller_model_learns_from_the_scores_of_a_larger_one(rows, train, tmp_path):
+    """What `predict` writes of a file of lists is what margin-mse reads."""
+    teacher = reranker(activation="identity")
+    teacher.save(tmp_path / "teacher")
+    rows = [{name: value for name, value in row.items() if name != "scores"} for row in rows]
+    (tmp_path / "lists.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    scored = tmp_path / "scored.jsonl"
+    kb.predict(tmp_path / "teacher", tmp_path / "lists.jsonl", output=scored)
+    examples = [*teacher.read(scored)]
+    for example in examples:
+        pairs = [(example.query, passage) for passage in example.passages]
+        expected = [row["score"] for row in kb.predict(teacher, pairs)]
+        np.testing.assert_allclose(example.teacher, expected, atol=1e-5)
+    # The teacher's own loss is none; its weights are those that training begins with.
+    task = reranker(loss="margin-mse")
+    task.set_weights(teacher.get_weights())
+    task.compile_defaults("sgd")
+    loss = task.evaluate(str(scored), verbose=0, return_dict=True)["loss"]
+    assert loss == pytest.approx(0, abs=1e-8)
+    train(scored, dev=rows, loss="margin-mse")
 
 
 def test_training_goes_on_with_the_head_of_a_folder(train):
