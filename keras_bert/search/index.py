@@ -74,7 +74,7 @@ class Index:
         self.folder, self._embedder = Path(folder), None
         self._temporary: Any = None
         self._given, self._reader = embedder, None
-        self._reranker: Any = None  # what was given last, and its `Reranker`
+        self._reranked_by: Any = None  # the model that was given last, and its `Reranker`
         self.reload()
 
     def reload(self) -> None:
@@ -377,8 +377,8 @@ class Index:
         rerank_top: int = RERANKED,
     ) -> list[list[dict[str, Any]]]:
         """The results of `search` as a list for each text, without the column query."""
-        reranking = {"rerank": rerank, "rerank_top": rerank_top}
-        settings = SearchSettings.of({"top_k": top_k, "by": by, **reranking})
+        given = {"top_k": top_k, "by": by, "rerank": rerank, "rerank_top": rerank_top}
+        settings = SearchSettings.of(given)
         by = settings.by or (BOTH if self.has_words and texts is not None else VECTORS)
         if by != VECTORS and not self.has_words:
             raise InputError.naming(
@@ -386,10 +386,8 @@ class Index:
                 "{words=True}.",
                 self.folder,
             )
-        if texts is None and (by != VECTORS or vectors is None):
+        if texts is None and (by != VECTORS or vectors is None or rerank is not None):
             raise InputError("Pass the texts to find.")
-        if texts is None and rerank is not None:
-            raise InputError.naming("{rerank} reads the texts to find. Pass them, too.")
         reranker = None if rerank is None else self._reranker_of(rerank)
         vectors = None if by == WORDS else self._query_vectors(texts, vectors)
         words = None if by == VECTORS else self._words_of(texts)
@@ -402,9 +400,9 @@ class Index:
 
     def _reranker_of(self, model):
         """The `Reranker` of a model; the last one is kept."""
-        if self._reranker is None or self._reranker[0] != model:
-            self._reranker = model, Reranker.of(model)
-        return self._reranker[1]
+        if self._reranked_by is None or self._reranked_by[0] != model:
+            self._reranked_by = model, Reranker.of(model)
+        return self._reranked_by[1]
 
     def ranked_ids(
         self, texts: Sequence[str], *, top_k: int

@@ -147,7 +147,7 @@ def test_rejected(here, index, tmp_path):
     with raises_input_error("Could not detect the model format"):
         index.search("cat", rerank=tmp_path / "empty")
     own = Index.build(None, table(3), vectors=vectors(3))
-    with raises_input_error("`rerank` reads the texts to find. Pass them, too."):
+    with raises_input_error("Pass the texts to find."):
         own.search(vectors=vectors(1), rerank=here / "reranker")
     rows = own.search(["cat"], vectors=vectors(1), rerank=here / "reranker")
     assert len(rows) == 3
