@@ -2,10 +2,12 @@
 
     python benchmarks/search.py                        # about ten minutes
     python benchmarks/search.py --parts exact words --rounds 3
+    python benchmarks/search.py --parts reranking      # a minute
 
-Both sides work in turns in one process, with two threads each; printed are the medians of seconds
-and of processor seconds, and theirs divided by ours, above 1 if ours is faster. Vectors are random,
-of 384 numbers and the norm 1. Texts are runs of 19 words of the books in `../shared/data/books`.
+For reranking sentence-transformers is needed, too. Both sides work in turns in one process, with
+two threads each; printed are the medians of seconds and of processor seconds, and theirs divided by
+ours, above 1 if ours is faster. Vectors are random, of 384 numbers and the norm 1. Texts are runs
+of 19 words of the books in `../shared/data/books`.
 """
 
 import argparse
@@ -71,14 +73,14 @@ def vectors(count, seed=0):
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
-def sentences(folder, count):
-    """Runs of words of the books, in a random order."""
+def sentences(folder, count, length=WORDS):
+    """Runs of so many words of the books, in a random order."""
     words = [
         word
         for path in sorted((folder / "books").glob("*.txt"))
         for word in path.read_text(encoding="utf-8", errors="replace").split()
     ]
-    runs = [" ".join(words[n : n + WORDS]) for n in range(0, len(words) - WORDS, WORDS)]
+    runs = [" ".join(words[n : n + length]) for n in range(0, len(words) - length, length)]
     random.Random(0).shuffle(runs)
     return runs[:count]
 
@@ -161,6 +163,46 @@ def indexing(arguments):
     )
 
 
+def reranking(arguments):
+    """The latency of one query with 50 passages of 100 words, by a cross-encoder of MiniLM's size.
+
+    Its head has random weights, which change no time.
+    """
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    import keras_bert as kb
+    from keras_bert.search.reranking import Reranker
+
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(2)
+    texts = sentences(arguments.data, 5000, length=100)
+    index = kb.Index.build(None, texts, vectors=np.ones((len(texts), 2)), words=True)
+    query = " ".join(texts[0].split()[:8])
+    found = index.search_each([query], by="words", top_k=50)
+    passages = [row["text"] for row in found[0]]
+    encoder, tokenizer = kb.load(minilm_folder(data=arguments.data))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "reranker")
+        kb.Regressor(encoder, tokenizer, activation="identity", max_length=256).save(path)
+        ours, theirs = Reranker(str(path)), CrossEncoder(str(path), device="cpu")
+    scores = ours.scores([(query, passage) for passage in passages])
+    difference = np.abs(scores - theirs.predict([(query, p) for p in passages])).max()
+    print(f"{len(passages)} passages: scores differ by at most {difference:.1e}", flush=True)
+    in_turns(
+        "one query, 50 passages reranked",
+        lambda: ours.reranked([query], found),
+        lambda: theirs.rank(query, passages),
+        arguments.rounds,
+    )
+    seconds = []
+    for _ in range(arguments.rounds):
+        began = time.perf_counter()
+        index.search(query, by="words", rerank=ours)
+        seconds.append(time.perf_counter() - began)
+    print(f"with the search by words: {statistics.median(seconds):.4f} s", flush=True)
+
+
 def million(arguments):
     """The time and memory of an index of a million random vectors."""
     from keras_bert.search.index import Index
@@ -216,7 +258,10 @@ def memory_of(folder):
     )
 
 
-PARTS = {"exact": exact, "words": words, "indexing": indexing, "million": million}
+PARTS = {
+    **{"exact": exact, "words": words, "indexing": indexing},
+    **{"reranking": reranking, "million": million},
+}
 
 if __name__ == "__main__":
     main()

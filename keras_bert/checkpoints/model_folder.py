@@ -108,7 +108,8 @@ def _publish(contents, model, tokenizer, folder, *, overwrite):
     with new_folder(folder) as temporary:
         if tokenizer is not None:
             tokenizer.save(temporary)
-        if sentence_transformers.LENGTH in contents:
+        is_cross_encoder = tokenizer is not None and "rerank" in abilities
+        if sentence_transformers.LENGTH in contents or is_cross_encoder:
             length = {"model_max_length": model.settings.max_length}
             contents[CONFIG_FILE] = {**read_json(temporary / CONFIG_FILE), **length}
         for name, content in contents.items():

@@ -23,10 +23,11 @@ from keras_bert.checkpoints.config_json import (
     stored,
 )
 from keras_bert.checkpoints.sentence_transformers import (
-    ABOUT,
     PARTS_OF_MODES,
     POOLING,
     SentenceTransformer,
+    cross_encoder_activation,
+    cross_encoder_length,
     is_text_embedder,
     pooling_modes,
 )
@@ -408,8 +409,7 @@ class PretrainedCheckpoint:
     def activation(self, task):
         """The activation of a score, one of those of a class of task, or None.
 
-        A cross-encoder of sentence-transformers has one, which its versions store in several
-        places, and else the logistic function.
+        A cross-encoder of sentence-transformers has one (see `cross_encoder_activation`).
         """
         if "task" in self.stored:
             name = self.stored.get("activation")
@@ -419,27 +419,7 @@ class PretrainedCheckpoint:
                     f"{', '.join(task.ACTIVATIONS)}."
                 )
             return name
-        path = self.folder / ABOUT
-        own = read_json(path) if path.exists() else {}
-        earlier = self.config_json.get("sentence_transformers")
-        if not isinstance(earlier, dict | None):
-            raise InputError(f"{self.source}: sentence_transformers should be an object.")
-        names = (
-            own.get("activation_fn"),
-            (earlier or {}).get("activation_fn"),
-            self.config_json.get("sbert_ce_default_activation_function"),
-        )
-        is_cross_encoder = own.get("model_type") == "CrossEncoder" or earlier is not None
-        name = next((name for name in names if name is not None), None)
-        if name is None:
-            return "sigmoid" if is_cross_encoder else None
-        activation = str(name).rpartition(".")[2].lower()
-        if activation not in task.ACTIVATIONS:
-            raise InputError(
-                f"{self.name} is a cross-encoder with the activation {name!r}, which is not "
-                f"supported. Expected one of {', '.join(task.ACTIVATIONS)}."
-            )
-        return activation
+        return cross_encoder_activation(self.folder, self.config_json, source=self.source)
 
     def labels(self):
         """The labels of the task in the folder, in order."""
@@ -453,6 +433,8 @@ class PretrainedCheckpoint:
         given |= self.stored
         if task.TASK_TYPE == TEXT_EMBEDDING and self.sentence_transformer is not None:
             given |= self.sentence_transformer.settings
+        if task.ACTIVATIONS and "task" not in self.stored:
+            given["max_length"] = cross_encoder_length(self.folder, self.config)
         settings = {name: given[name] for name in task.stored_settings() if name in given}
         for name, value in settings.items():
             try:

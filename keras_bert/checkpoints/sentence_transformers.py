@@ -71,6 +71,13 @@ _ACTIVATIONS = {
     "sigmoid": "torch.nn.modules.activation.Sigmoid",
     "silu": "torch.nn.modules.activation.SiLU",
 }
+# Those of a cross-encoder's score by the names of their classes; the first of each is written.
+SCORE_ACTIVATIONS = {
+    _ACTIVATIONS["sigmoid"]: "sigmoid",
+    _ACTIVATIONS["identity"]: "identity",
+    "torch.nn.Sigmoid": "sigmoid",
+    "torch.nn.Identity": "identity",
+}
 _PACKAGE = "sentence_transformers."
 MODEL2VEC = "model2vec"  # the `model_type` of its config.json
 _SUPPORTED = (TRANSFORMER, STATIC_EMBEDDING, "Pooling", "Dense", "Normalize")
@@ -151,6 +158,71 @@ def is_text_embedder(folder):
         return False
     about = _object(folder / ABOUT)
     return about.get("model_type") in (None, "SentenceTransformer")
+
+
+def max_length_in(folder, config, given):
+    """The maximum length of a folder, at most the positions of the model.
+
+    It is the one that is `given` by `max_seq_length`, else that of the tokenizer, else the
+    positions. Raises InputError for one that is not a number of tokens.
+    """
+    of_tokenizer = _object(Path(folder) / _TOKENIZER_CONFIG).get("model_max_length")
+    length, positions = given, config.max_length
+    if length is None and isinstance(of_tokenizer, int | float) and of_tokenizer < 2**31:
+        length = int(of_tokenizer)
+    if length is None:
+        length = positions or _LONGEST
+    if type(length) is not int or length < 3:
+        name = _TOKENIZER_CONFIG if given is None else LENGTH
+        key = "model_max_length" if given is None else "max_seq_length"
+        raise InputError.naming(
+            "{}: {} is {!r}. Expected 3 or more.", Path(folder) / name, key, length
+        )
+    return length if positions is None else min(length, positions)
+
+
+def cross_encoder_length(folder, config):
+    """The maximum length of a cross-encoder, which has `max_seq_length` only with modules."""
+    folder = Path(folder)
+    own = _object(folder / LENGTH) if (folder / MODULES).is_file() else {}
+    return max_length_in(folder, config, own.get("max_seq_length"))
+
+
+def cross_encoder_activation(folder, config_json, *, source):
+    """The activation of the score of a cross-encoder: "sigmoid", "identity", or None of no one.
+
+    Its versions store it in several places, the newest of which counts, as the path of a class,
+    which is never imported. One without it has the sigmoid.
+
+    Raises InputError for any other activation, and for a prompt in front of each query.
+    """
+    about = _object(Path(folder) / ABOUT)
+    earlier = config_json.get("sentence_transformers")
+    if not isinstance(earlier, dict | None):
+        raise InputError(f"{source}: sentence_transformers should be an object.")
+    is_one = about.get("model_type") == "CrossEncoder" or earlier is not None
+    names = (
+        about.get("activation_fn") if about.get("model_type") in (None, "CrossEncoder") else None,
+        (earlier or {}).get("activation_fn"),
+        config_json.get("sbert_ce_default_activation_function"),
+    )
+    prompts, default = about.get("prompts"), about.get("default_prompt_name")
+    if is_one and isinstance(prompts, dict) and prompts.get(default):
+        raise InputError(
+            f"{Path(folder) / ABOUT}: the cross-encoder has the prompt {prompts[default]!r} in "
+            "front of each first text, which is not supported. Write it into the queries, and "
+            "set default_prompt_name to null."
+        )
+    name = next((name for name in names if name is not None), None)
+    if name is None:
+        return "sigmoid" if is_one else None
+    if not isinstance(name, str) or name not in SCORE_ACTIVATIONS:
+        known = ", ".join(dict.fromkeys(SCORE_ACTIVATIONS.values()))
+        raise InputError(
+            f"{folder} is a cross-encoder with the activation {name!r}, which is not "
+            f"supported. Expected one of {known}, as the path of PyTorch's class."
+        )
+    return SCORE_ACTIVATIONS[name]
 
 
 class SentenceTransformer:
@@ -285,20 +357,10 @@ class SentenceTransformer:
         for key, usual in _REFUSED.items():
             if config_json.get(key) not in (None, usual):
                 raise self._error(path.name, f"{key} {config_json[key]!r} is not supported.")
-        positions = self._config.max_length
-        of_tokenizer = _object(self._encoder_folder / _TOKENIZER_CONFIG).get("model_max_length")
-        length = config_json.get("max_seq_length")
-        if length is None and isinstance(of_tokenizer, int | float) and of_tokenizer < 2**31:
-            length = int(of_tokenizer)
-        if length is None:
-            length = positions or _LONGEST
-        if type(length) is not int or length < 3:
-            raise self._error(
-                LENGTH if path is None else path.name,
-                f"max_seq_length is {length!r}. Expected 3 or more.",
-            )
         return {
-            "max_length": length if positions is None else min(length, positions),
+            "max_length": max_length_in(
+                self._encoder_folder, self._config, config_json.get("max_seq_length")
+            ),
             "lowercase": config_json.get("do_lower_case") is True,
         }
 

@@ -101,9 +101,10 @@ def evaluate(settings, arguments):
     keras-bert evaluate --model runs/mnli --glue MNLI-mm --data glue/
     keras-bert evaluate --model runs/pretrained --data data/
     keras-bert evaluate --index texts.index --data beir/ --output queries.csv
+    keras-bert evaluate --index texts.index --data beir/ --rerank runs/reranker
 
     An index is evaluated on a retrieval folder, by vectors, and if it has words also by words and
-    by both.
+    by both, and with --rerank as a cross-encoder orders the first 50.
     """
     import json
 

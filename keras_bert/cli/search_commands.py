@@ -132,10 +132,12 @@ def search(settings, arguments):
 
     keras-bert search texts.index "how to log in"
     keras-bert search texts.index "how to log in" --by words --filter source=mail
+    keras-bert search texts.index "how to log in" --rerank runs/reranker
     keras-bert search texts.index --data queries.txt --top-k 100 --output results.csv
 
     The search is exact. By vectors, a score is the similarity of the model; by words, it is BM25;
-    by both, it is the sum of 1 / (60 + rank) over the two ranks.
+    by both, it is the sum of 1 / (60 + rank) over the two ranks. With --rerank, the first 50 are
+    ordered by a cross-encoder, whose score it is.
     """
     given = SearchCommandSettings.of(settings)
     from keras_bert.inference.table_files import as_json, check_table_output, write_table
@@ -144,7 +146,7 @@ def search(settings, arguments):
     from keras_bert.search.index import load_index
 
     if given.output is not None:
-        inputs = [path for path in (given.index, given.data) if path is not None]
+        inputs = [p for p in (given.index, given.data, given.rerank) if p is not None]
         check_table_output(given.output, inputs=inputs, force=given.force, command="search")
     opened = load_index(given.index, embedder=given.model)
     texts = [given.text]
@@ -153,7 +155,8 @@ def search(settings, arguments):
         report_source(source, report)
         texts = [example.text for example in source]
         report_notes(source, report)
-    results = opened.search(texts, top_k=given.top_k, by=given.by, filter=given.filters)
+    options = {"filter": given.filters, "rerank": given.rerank, "rerank_top": given.rerank_top}
+    results = opened.search(texts, top_k=given.top_k, by=given.by, **options)
     if given.output is not None:
         count = write_table(iter(results), given.output, command="search")
         print(f"Wrote {given.output}: {counted(count, 'result')}.")
@@ -191,5 +194,6 @@ def evaluate_index(settings):
     given = EvaluateIndexSettings.of(settings)
     index = load_index(given.index, embedder=given.model)
     options = {"qrels": given.qrels, "output": given.output, "force": given.force}
+    options |= {"rerank": given.rerank, "rerank_top": given.rerank_top}
     metrics = index.evaluate(given.data, **options, report=report)
     return metrics, given.output, f'keras-bert search {shlex.quote(str(given.index))} "…"'

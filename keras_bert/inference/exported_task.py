@@ -16,6 +16,7 @@ import tensorflow_text  # noqa: F401  the operations of tokenizers
 from keras_bert.base.errors import InputError, damaged
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.inference.settings import ABOUT_EXPORT
+from keras_bert.readers.passage_lists import PassageList
 from keras_bert.tasks import task_class, task_type_named
 from keras_bert.tasks.exported_predictions import characters_of, words_in_text
 
@@ -101,6 +102,11 @@ class ExportedInference:
         """Yields (list of examples, list of predictions), as `Inference.of_examples`."""
         iterator = iter(examples)
         while chunk := [*islice(iterator, self._batch_size)]:
+            if isinstance(chunk[0], PassageList):
+                raise chunk[0].error(
+                    "an export scores pairs of texts, and this is a list of passages. Use the "
+                    "model folder that it was exported from."
+                )
             outputs = self._task.outputs([_inputs_of(e, self._task.inputs) for e in chunk])
             rows = ({name: x[n] for name, x in outputs.items()} for n in range(len(chunk)))
             predict = self._task.exported_prediction

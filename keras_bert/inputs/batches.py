@@ -205,6 +205,9 @@ class SequenceBatches:
         """(inputs, labels[, weights]) for `fit`, of the examples int32 (B,)."""
         raise NotImplementedError
 
+    def check_trainable(self):
+        """Raises InputError for examples that cannot be trained on, only evaluated."""
+
     def epoch_batches(self, *, count, seed, epoch):
         """The numbers of the examples of each batch of an epoch, `count` arrays."""
         return shuffled_batches(self.lengths, count=count, seed=seed, epoch=epoch)
@@ -215,6 +218,7 @@ class SequenceBatches:
 
         In each epoch every example is in one of the batches, which are chosen when it begins.
         """
+        self.check_trainable()
         first_epoch, skipped = divmod(first_step, steps)
 
         def chosen(epoch):

@@ -38,8 +38,8 @@ FORM_NAMES = {
 }
 _PARTS = ("anchor", "positive", "negatives", "text_a", "text_b", "score", "label", "text")
 # The usual names of an anchor and its positive; a pair of other names may have a score or a label.
-_ANCHORS = ("anchor", "query", "question")
-_POSITIVES = ("positive", "positives", "pos", "answer", "passage", "document", "context")
+ANCHORS = ("anchor", "query", "question")
+POSITIVES = ("positive", "positives", "pos", "answer", "passage", "document", "context")
 _NEGATIVES = ("negatives", "negative", "neg")
 _LABELS = ("label", "labels", "is_duplicate")
 _NO_SCORE = " (no score is not a score of zero)"
@@ -116,7 +116,7 @@ class TextGroupSource(ExampleSource):
 
     def _open(self, data):
         usual = {*chain(*TEXT_NAMES, *PAIRS_OF_NAMES, *SCORE_NAMES)}
-        usual |= {*_ANCHORS, *_POSITIVES, *_NEGATIVES, *_LABELS}
+        usual |= {*ANCHORS, *POSITIVES, *_NEGATIVES, *_LABELS}
         given = chain(*given_or_remembered(self._given, {}, ()).values())
         usual.update(name.casefold() for name in chain(given, *self._schema.values()))
         return open_table(
@@ -219,15 +219,19 @@ class TextGroupSource(ExampleSource):
         if not table.has_names:
             return {}
         lower = {name.strip().casefold(): name for name in names}
-        anchors = [lower[name] for name in _ANCHORS if name in lower]
-        positives = [lower[name] for name in _POSITIVES if name in lower]
+        anchors = [lower[name] for name in ANCHORS if name in lower]
+        positives = [lower[name] for name in POSITIVES if name in lower]
         labels = [lower[name] for name in _LABELS if name in lower]
         scores = usual_columns(names, SCORE_NAMES)
         for part, found in (("anchor", anchors), ("positive", positives), ("score", scores)):
             if len(found) > 1 and (part == "score" or (anchors and positives)):
                 raise self._question(part, found)
         if anchors and positives:
-            columns = {"anchor": anchors, "positive": positives, "negatives": _negatives(names)}
+            columns = {
+                "anchor": anchors,
+                "positive": positives,
+                "negatives": negative_columns(names),
+            }
             if scores or labels:  # of a pair that may be no positive
                 columns = {"text_a": anchors, "text_b": positives}
         else:
@@ -391,7 +395,7 @@ def _names_of(columns, form):
     return [part for part in order if part in columns]
 
 
-def _negatives(names):
+def negative_columns(names):
     """The columns of negatives by their usual names, numbered ones in the order of the table."""
     found = []
     for name in names:

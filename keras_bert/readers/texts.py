@@ -140,6 +140,8 @@ class TextSource(ExampleSource):
         common |= {"labels": labels, "need_labels": need_labels}
         super().__init__(data, of_files=of_files, **common)
 
+    _header_names = property(lambda self: self.columns.header_names)
+
     def _open(self, data):
         texts, task = self.columns.roles, self._task
         if task is not None:
@@ -153,7 +155,7 @@ class TextSource(ExampleSource):
             noun="pairs of texts" if len(texts) > 1 else "labelled text",
             parts=f"{'two texts' if len(texts) > 1 else 'a text'} and a label",
             header=self._header,
-            header_names=self.columns.header_names if task is None else task.column_names,
+            header_names=self._header_names if task is None else task.column_names,
             has_literal_quotes=task is not None,
             skip_invalid=task is not None and self._need_labels,
         )

@@ -21,6 +21,7 @@ VECTORS, WORDS, BOTH = BY = ("vectors", "words", "both")
 FLOAT32, FLOAT16, INT8 = DTYPES = ("float32", "float16", "int8")
 ERROR, REPLACE = DUPLICATES = ("error", "replace")
 QDRANT, OPENSEARCH = FORMATS = ("qdrant", "opensearch")
+RERANKED = 50  # results that a cross-encoder orders
 _OF_EMBEDDERS = (
     "a folder of sentence-transformers, the output of finetune --task text-embedding, or "
     "hf://owner/name"
@@ -213,7 +214,28 @@ class _OutputOfIndexSettings(Settings):
             raise InputError.naming("{force} is for {output}. Leave it out.")
 
 
-class EvaluateIndexSettings(_OutputOfIndexSettings):
+class RerankSettings(Settings):
+    """How what was found is ordered once more."""
+
+    rerank: object = model_setting(
+        None,
+        help="order what was found by this cross-encoder: a folder of sentence-transformers' "
+        "CrossEncoder, the output of finetune --task regression, or hf://owner/name",
+        unit="FOLDER",
+        default_help="the order in which it was found",
+        common=True,
+    )
+    rerank_top: int = setting(
+        RERANKED, help="how many of the first results `rerank` orders", unit="N", at_least=1
+    )
+
+    def check(self):
+        super().check()
+        if self.rerank_top != RERANKED and self.rerank is None:
+            raise InputError.naming("{rerank_top} is for {rerank}. Leave it out.")
+
+
+class EvaluateIndexSettings(RerankSettings, _OutputOfIndexSettings):
     """Settings of the command `evaluate` with an index."""
 
     index: PathText = required(help="an index, the output of index", unit="INDEX")
@@ -229,7 +251,7 @@ class EvaluateIndexSettings(_OutputOfIndexSettings):
     )
 
 
-class SearchSettings(Settings):
+class SearchSettings(RerankSettings):
     """Settings of a search; see `keras_bert.Index.search`."""
 
     top_k: int = setting(10, help="number of results", unit="N", at_least=1, common=True)

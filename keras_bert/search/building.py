@@ -156,8 +156,10 @@ def write_vectors(folder: Any, vectors: np.ndarray, dtype: str, similarity: str 
     np.save(folder / VECTORS, vectors.astype(FLOAT16) if dtype == FLOAT16 else vectors)
 
 
-def check_vectors(vectors: Any) -> np.ndarray:
-    """The array of given vectors, float32 (N, D).
+def check_vectors(
+    vectors: Any, *, count: int | None = None, width: int | None = None
+) -> np.ndarray:
+    """The array of given vectors, float32 (N, D); N is `count` and D `width` if these are given.
 
     Raises InputError if it is of another shape, or has a number that is not finite.
     """
@@ -173,6 +175,13 @@ def check_vectors(vectors: Any) -> np.ndarray:
     if not is_finite.all():
         raise InputError.naming(
             "{vectors} has a number that is not finite, in row {}.", int(np.argmin(is_finite))
+        )
+    if width not in (None, vectors.shape[1]) or count not in (None, len(vectors)):
+        raise InputError.naming(
+            "{vectors} must be of shape ({}, {}). Received: {}.",
+            "N" if count is None else count,
+            width,
+            vectors.shape,
         )
     return vectors
 

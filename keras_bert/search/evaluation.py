@@ -1,4 +1,4 @@
-"""How well an index finds what is relevant: metrics by vectors, by words and by both."""
+"""How well an index finds what is relevant: by vectors, by words, by both, and reranked."""
 
 from itertools import takewhile
 from typing import Any
@@ -10,6 +10,8 @@ from keras_bert.inference.predict import rounded
 from keras_bert.inference.table_files import check_table_output, write_table
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.retrieval_folder import RetrievalSource, is_retrieval_folder
+from keras_bert.search import RERANKED
+from keras_bert.search.reranking import Reranker
 from keras_bert.tasks.text_embedding.metrics import RANKED, retrieval_metrics
 
 _RECALL = f"recall@{RANKED}"
@@ -22,6 +24,8 @@ def evaluate_index(
     data: Any,
     *,
     qrels: str | None = None,
+    rerank: Any = None,
+    rerank_top: int = RERANKED,
     output: Any = None,
     force: bool = False,
     report: Report = None,
@@ -48,7 +52,7 @@ def evaluate_index(
             "index, and count as not found."
         )
     rows, metrics = [], {"queries": len(queries), "documents": len(index), "by": {}}
-    for by, ranked in index.ranked_ids([query.text for query in queries], top_k=RANKED + 1):
+    for by, ranked in _each_way([query.text for query in queries], index, rerank, rerank_top):
         # A document with the id of a query is the query itself.
         ranked = [
             [id for id in ids if id != query.id][:RANKED]
@@ -62,6 +66,26 @@ def evaluate_index(
     if output is not None:
         write_table(iter(rounded(rows)), output, command="evaluate")
     return rounded(metrics)
+
+
+def _each_way(texts, index, rerank, rerank_top):
+    """Yields (a way to search, the ids of the results of each text), of `RANKED` and one more.
+
+    The last way is "reranked": the first `rerank_top` of the index's usual way, in the order of
+    the cross-encoder `rerank`, and then the others.
+    """
+    reranker = None if rerank is None else Reranker.of(rerank)
+    yield from index.ranked_ids(texts, top_k=RANKED + 1)
+    if reranker is not None:
+        found = index.search_each(texts, top_k=RANKED + 1)
+        ordered = reranker.reranked(texts, [rows[:rerank_top] for rows in found])
+        yield (
+            "reranked",
+            [
+                [row["id"] for row in (*first, *rows[rerank_top:])]
+                for first, rows in zip(ordered, found, strict=True)
+            ],
+        )
 
 
 def _metrics(ranked, relevant):

@@ -20,6 +20,7 @@ from keras_bert.search import (
     BY,
     FORMATS,
     REPLACE,
+    RERANKED,
     VECTORS,
     WORDS,
     AddSettings,
@@ -38,9 +39,10 @@ from keras_bert.search.bulk_files import write_bulk
 from keras_bert.search.embedders import fingerprint, name_of, open_embedder
 from keras_bert.search.evaluation import evaluate_index
 from keras_bert.search.ranking import Snapshot
+from keras_bert.search.reranking import Reranker
 from keras_bert.search.rows import Rows, hash_of_data
 from keras_bert.search.segments import changing, is_index, is_unfinished, last_change, tidy
-from keras_bert.search.words import K1, B, stop_words_of
+from keras_bert.search.words import about_words
 from keras_bert.tasks.text_embedding import COSINE, SIMILARITIES
 from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 
@@ -72,6 +74,7 @@ class Index:
         self.folder, self._embedder = Path(folder), None
         self._temporary: Any = None
         self._given, self._reader = embedder, None
+        self._reranked_by: Any = None  # the model that was given last, and its `Reranker`
         self.reload()
 
     def reload(self) -> None:
@@ -182,18 +185,12 @@ class Index:
         else:
             task = open_embedder(embedder)
             model = {"name": name_of(embedder), "fingerprint": fingerprint(task)}
-        words = {
-            "k1": K1,
-            "b": B,
-            "stop_words": stop_words_of(options.stop_words),
-            "stemming": options.stemming,
-        }
         new = {
             "model": model,
             "dtype": options.dtype,
             "similarity": similarity or (task.settings.similarity if model else COSINE),
             "width": task.size_of(None) if model else vectors.shape[1],
-            "words": words if options.words else None,
+            "words": about_words(options) if options.words else None,
             "passages": options.passages,
         }
         hashed = hash_of_data(table) if vectors is None else None
@@ -249,15 +246,9 @@ class Index:
         """
         options, about = AddSettings.of(settings), self._snapshot.about
         if vectors is not None:
-            vectors = check_vectors(vectors)
             if about["model"] is not None:
                 raise InputError.naming("The index has a model. Leave {vectors} out.")
-            if vectors.shape[1] != self.width:
-                raise InputError.naming(
-                    "{vectors} have {} numbers each, and those of the index {}.",
-                    vectors.shape[1],
-                    self.width,
-                )
+            vectors = check_vectors(vectors, width=self.width)
             options = AddSettings.of({**settings, "missing": "error"})
         task = self.embedder if vectors is None else None
         hashed = hash_of_data(table) if vectors is None else None
@@ -333,13 +324,16 @@ class Index:
         by: str | None = None,
         filter: Mapping[str, Any] | None = None,
         vectors: Any = None,
+        rerank: Any = None,
+        rerank_top: int = RERANKED,
         as_dataframe: bool = False,
     ) -> Any:
         """The texts of the index that are most similar to each of some texts.
 
         The search is exact: the result is that of comparing each vector. Equal scores are ordered
         by id. By "both", the score is the sum of 1 / (60 + rank) over the ranks by vectors and by
-        words. With passages, the score of a text is that of its best passage.
+        words. With passages, the score of a text is that of its best passage. With `rerank`, it is
+        the cross-encoder's score of the query and the text, or its best passage.
 
         Args:
             texts: a text, or several, which are encoded as queries.
@@ -347,6 +341,8 @@ class Index:
             by: "vectors", "words" or "both"; None is both of an index with words, else vectors.
             filter: {column: value}, only texts with this value, or one of a list of values.
             vectors: the vectors of the queries, (Q, D), in place of a model.
+            rerank: a cross-encoder that orders what was found: a folder or a `Regressor` of pairs.
+            rerank_top: how many of the first results it orders, at least `top_k`.
             as_dataframe: return a pandas DataFrame.
 
         Returns:
@@ -360,7 +356,8 @@ class Index:
         pandas = import_pandas() if as_dataframe else None
         queries = [texts] if isinstance(texts, str) else texts
         queries = None if queries is None else [*queries]
-        each = self.search_each(queries, top_k=top_k, by=by, filter=filter, vectors=vectors)
+        options = {"filter": filter, "rerank": rerank, "rerank_top": rerank_top}
+        each = self.search_each(queries, top_k=top_k, by=by, vectors=vectors, **options)
         queries = range(len(each)) if queries is None else queries
         pairs = zip(queries, each, strict=True)
         results = [{"query": query, **row} for query, rows in pairs for row in rows]
@@ -376,9 +373,12 @@ class Index:
         by: str | None = None,
         filter: Mapping[str, Any] | None = None,
         vectors: Any = None,
+        rerank: Any = None,
+        rerank_top: int = RERANKED,
     ) -> list[list[dict[str, Any]]]:
         """The results of `search` as a list for each text, without the column query."""
-        settings = SearchSettings.of({"top_k": top_k, "by": by})
+        given = {"top_k": top_k, "by": by, "rerank": rerank, "rerank_top": rerank_top}
+        settings = SearchSettings.of(given)
         by = settings.by or (BOTH if self.has_words and texts is not None else VECTORS)
         if by != VECTORS and not self.has_words:
             raise InputError.naming(
@@ -386,15 +386,23 @@ class Index:
                 "{words=True}.",
                 self.folder,
             )
-        if texts is None and (by != VECTORS or vectors is None):
+        if texts is None and (by != VECTORS or vectors is None or rerank is not None):
             raise InputError("Pass the texts to find.")
-        if by != WORDS:
-            vectors = self._query_vectors(texts, vectors)
-        else:
-            vectors = None
+        reranker = None if rerank is None else self._reranker_of(rerank)
+        vectors = None if by == WORDS else self._query_vectors(texts, vectors)
         words = None if by == VECTORS else self._words_of(texts)
-        hits = self._snapshot.ranked(vectors, words, top_k=settings.top_k, filter=filter)
-        return [self._snapshot.results(of_query) for of_query in hits]
+        depth = settings.top_k if reranker is None else max(settings.top_k, settings.rerank_top)
+        hits = self._snapshot.ranked(vectors, words, top_k=depth, filter=filter)
+        results = [self._snapshot.results(of_query) for of_query in hits]
+        if reranker is not None:
+            results = reranker.reranked(texts, results)
+        return [of_query[: settings.top_k] for of_query in results]
+
+    def _reranker_of(self, model):
+        """The `Reranker` of a model; the last one is kept."""
+        if self._reranked_by is None or self._reranked_by[0] != model:
+            self._reranked_by = model, Reranker.of(model)
+        return self._reranked_by[1]
 
     def ranked_ids(
         self, texts: Sequence[str], *, top_k: int
@@ -413,6 +421,8 @@ class Index:
         data: Any,
         *,
         qrels: str | None = None,
+        rerank: Any = None,
+        rerank_top: int = RERANKED,
         output: Any = None,
         force: bool = False,
         report: Report = None,
@@ -422,6 +432,8 @@ class Index:
         Args:
             data: a retrieval folder as BEIR has them; its documents are those of the index.
             qrels: the name of a file in its folder qrels; None is the only one.
+            rerank: a cross-encoder that orders what was found, as of `search`.
+            rerank_top: how many of the first results it orders.
             output: a table NAME.csv, NAME.parquet or NAME.jsonl with rows for each query, or None.
             force: replace a table that this method wrote before.
             report: a function that is called with a line on how the folder was read.
@@ -429,11 +441,12 @@ class Index:
         Returns:
             A dictionary: `queries` and `documents`, their numbers, and `by`, the metrics by
             "vectors", and with words by "words" and "both": those of `evaluate`, and `recall@100`.
+            With `rerank` also "reranked".
 
         Raises InputError: on bad input, or if the output is there already.
         """
-        options = {"qrels": qrels, "output": output, "force": force, "report": report}
-        return evaluate_index(self, data, **options)
+        options = {"qrels": qrels, "rerank": rerank, "rerank_top": rerank_top, "output": output}
+        return evaluate_index(self, data, force=force, report=report, **options)
 
     def pairs(self, *, above: float, as_dataframe: bool = False) -> Any:
         """The pairs of texts whose vectors are similar, the most similar first.
@@ -468,15 +481,8 @@ class Index:
     def _query_vectors(self, texts, vectors):
         if vectors is None:
             return self.embedder.encode_query(texts) if texts else np.zeros((0, self.width))
-        vectors = check_vectors(np.atleast_2d(vectors))
-        if vectors.shape[1] != self.width or (texts is not None and len(texts) != len(vectors)):
-            raise InputError.naming(
-                "{vectors} must be of shape ({}, {}). Received: {}.",
-                "N" if texts is None else len(texts),
-                self.width,
-                vectors.shape,
-            )
-        return vectors
+        count = None if texts is None else len(texts)
+        return check_vectors(np.atleast_2d(vectors), count=count, width=self.width)
 
     def _words_of(self, texts):
         """The words of each query."""

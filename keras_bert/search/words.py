@@ -105,6 +105,12 @@ def _stemmer(language):
     return snowballstemmer.stemmer(language).stemWord
 
 
+def about_words(settings: Any) -> dict[str, Any]:
+    """What segments.json says of the words of an index with these `IndexSettings`."""
+    stop_words = stop_words_of(settings.stop_words)
+    return {"k1": K1, "b": B, "stop_words": stop_words, "stemming": settings.stemming}
+
+
 def stop_words_of(name: str | None) -> list[str]:
     """The words of the setting `stop_words`: those of scikit-learn's English list, or of a file."""
     if name is None:

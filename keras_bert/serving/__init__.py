@@ -69,6 +69,13 @@ class ServeSettings(Settings):
         unit="FOLDER",
         default_help="no attention",
     )
+    rerank: PathText | None = setting(
+        None,
+        help="a cross-encoder that orders what was found in an index: a folder of "
+        "sentence-transformers' CrossEncoder, or the output of finetune --task regression",
+        unit="FOLDER",
+        default_help="the order in which it was found",
+    )
     max_body: int = setting(4 << 20, help="largest size of a request", unit="BYTES", at_least=1)
     max_batch: int = setting(128, help="most examples in a request", unit="N", at_least=1)
     max_requests: int = setting(

@@ -14,6 +14,7 @@ with needs_extra("The server"):
     import uvicorn
     from starlette.concurrency import iterate_in_threadpool
 
+    from keras_bert.search.reranking import Reranker
     from keras_bert.serving.bounds import ANY_ADDRESS, TimedProtocol, host_names
     from keras_bert.serving.indexes import ServedIndex, index_folders
     from keras_bert.serving.model_version import ServedModel, model_folders
@@ -49,7 +50,12 @@ class DevelopmentServer:
         with contextlib.ExitStack() as stack:
             stack.callback(self._listening.close)
             self._load(folders)
-            self._indexes = {name: ServedIndex(name, path) for name, path in indexes.items()}
+            reranker = None if settings.rerank is None else Reranker(settings.rerank)
+            if reranker is not None and not indexes:
+                raise InputError.naming("{rerank} is for an index. Leave it out.")
+            self._indexes = {
+                name: ServedIndex(name, path, reranker) for name, path in indexes.items()
+            }
             for index in self._indexes.values():
                 self._report(index.line)
             stack.pop_all()

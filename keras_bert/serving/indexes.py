@@ -6,13 +6,14 @@ from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.search import BOTH, VECTORS, WORDS
+from keras_bert.search import BOTH, RERANKED, VECTORS, WORDS
 from keras_bert.search.index import load_index
+from keras_bert.search.reranking import Reranker
 from keras_bert.search.segments import INFO, is_index
 from keras_bert.serving.errors import ServerError
 
 _MOST_RESULTS = 1000
-_KEYS = ("text", "texts", "vectors", "top_k", "by", "filter")
+_KEYS = ("text", "texts", "vectors", "top_k", "by", "filter", "rerank", "rerank_top")
 
 
 def index_folders(index: Any, folders: Any) -> dict[str, Path]:
@@ -42,16 +43,18 @@ class ServedIndex:
     Args:
         name: of the index.
         folder: of the index; its model is loaded, so that the first request is as fast as others.
+        reranker: the `Reranker` that orders what was found, or None.
 
     Raises InputError: it cannot be opened, or its model cannot be loaded.
     """
 
-    def __init__(self, name: str, folder: Path):
+    def __init__(self, name: str, folder: Path, reranker: Reranker | None = None):
         self.name, self._folder, self._lock = name, folder, threading.Lock()
+        self._reranker = reranker
         self._index = load_index(folder)
         self._stamp = None  # a change since then is seen by the first `refresh`
         if self._index.has_model:
-            self._index.search("warm-up", top_k=1)
+            self._index.search("warm-up", top_k=1, rerank=reranker)
 
     def _now(self):
         status = (self._folder / INFO).stat()
@@ -86,14 +89,15 @@ class ServedIndex:
             "by": by,
             "columns": self._index.columns,
             "passages": self._index.has_passages,
+            "rerank": self._reranker is not None,
         }
 
     def search(self, asked: dict[str, Any], *, max_batch: int) -> dict[str, Any]:
         """The results of a request.
 
-        `asked` has `text` or `texts`, or `vectors`, and maybe `top_k`, `by` and `filter`. The
-        result has `results`, for each text a list of objects as `Index.search` has them, without
-        the query.
+        `asked` has `text` or `texts`, or `vectors`, and maybe `top_k`, `by`, `filter`, `rerank`
+        (false for the order in which texts were found) and `rerank_top`. The result has `results`,
+        for each text a list of objects as `Index.search` has them, without the query.
 
         Raises ServerError or InputError: the request is not valid.
         """
@@ -115,6 +119,7 @@ class ServedIndex:
         top_k, filter = asked.get("top_k", 10), asked.get("filter") or {}
         if not (isinstance(top_k, int) and 0 < top_k <= _MOST_RESULTS):
             raise ServerError(f"'top_k' must be from 1 to {_MOST_RESULTS}. Received: {top_k!r}.")
+        rerank, rerank_top = self._reranking(asked, texts)
         if not isinstance(filter, dict):
             raise ServerError("'filter' must be an object of columns and their values.")
         by = asked.get("by")
@@ -122,6 +127,26 @@ class ServedIndex:
             by = next(iter(self.describe()["by"]), None)
         with self._lock:
             queries = self._index.search_each(
-                texts, top_k=top_k, by=by, filter=filter, vectors=vectors
+                texts,
+                top_k=top_k,
+                by=by,
+                filter=filter,
+                vectors=vectors,
+                rerank=rerank,
+                rerank_top=rerank_top,
             )
         return {"results": queries}
+
+    def _reranking(self, asked, texts):
+        """-> (the reranker of a request or None, how many results it orders)."""
+        rerank = asked.get("rerank", self._reranker is not None and texts is not None)
+        if not isinstance(rerank, bool):
+            raise ServerError(f"'rerank' must be true or false. Received: {rerank!r}.")
+        if rerank and self._reranker is None:
+            raise ServerError("The server has no reranker. Start it with --rerank FOLDER.")
+        top = asked.get("rerank_top", RERANKED)
+        if "rerank_top" in asked and not rerank:
+            raise ServerError("'rerank_top' is for a search with 'rerank'. Leave it out.")
+        if type(top) is not int or not 0 < top <= _MOST_RESULTS:
+            raise ServerError(f"'rerank_top' must be from 1 to {_MOST_RESULTS}. Received: {top!r}.")
+        return (self._reranker if rerank else None), top

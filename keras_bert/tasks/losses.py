@@ -223,7 +223,7 @@ def mean_outputs(outputs, losses):
 def check_can_average(losses):
     """Raises `InputError` for a task with an output that `mean_outputs` has no mean of."""
     for loss in losses.values():
-        if not isinstance(loss, (*_OF_SOFTMAX, *_OF_SIGMOID, *_OF_NUMBERS)):
+        if not (isinstance(loss, (*_OF_SOFTMAX, *_OF_SIGMOID)) or _is_of_numbers(loss)):
             raise InputError.naming(
                 "{ensemble} averages the probabilities of each output, which vectors of texts have "
                 "not, and a CRF gives them for whole sequences only. Leave {crf} or {ensemble} out."
@@ -232,12 +232,16 @@ def check_can_average(losses):
 
 _OF_SOFTMAX = (keras.losses.SparseCategoricalCrossentropy,)
 _OF_SIGMOID = (keras.losses.BinaryCrossentropy,)
-_OF_NUMBERS = (keras.losses.MeanSquaredError,)
+
+
+def _is_of_numbers(loss):
+    """Whether the mean of outputs is that of their numbers, which a loss of our own may say."""
+    return isinstance(loss, keras.losses.MeanSquaredError) or getattr(loss, "of_numbers", False)
 
 
 def _mean(outputs, loss):
     """Float32 tensors of one shape -> one."""
-    if isinstance(loss, _OF_NUMBERS):
+    if _is_of_numbers(loss):
         return sum(outputs[1:], outputs[0]) / len(outputs)
     if isinstance(loss, _OF_SOFTMAX):
         return _log(_mean_of(ops.softmax, outputs))

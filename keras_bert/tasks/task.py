@@ -101,7 +101,7 @@ class Task(StoredModel):
             gives; None if exports are not evaluated.
         OFFERS: what it does beside `predict`, for those who must not know its class:
             "data-folders" (is trained and evaluated on those), "fill-mask", "span-boundary",
-            "next-sentence", "generate", "zero-shot" or "text-vectors".
+            "next-sentence", "generate", "zero-shot", "text-vectors" or "rerank".
         RATE_FACTOR: the factor of the default learning rate of an encoder's weights.
         DEFAULT_OPTIMIZER: the arguments of `make_optimizer` in which the optimizer of
             `compile_defaults` differs from that of fine-tuning.

@@ -131,7 +131,6 @@ def _reads(task):
     mix = task.reader.mix and task.reader.mix["layer_norm_eps"]
     return (task.reader.layers, mix), (
         task.ENCODER_OUTPUTS,
-        task.HEAD_READS,
         getattr(task.settings, "pooling", None),
         task.reader.static_vectors is not None,
     )

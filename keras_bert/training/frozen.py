@@ -123,6 +123,9 @@ class FrozenExamples(SequenceBatches):
     def has_labels(self):
         return self._examples.has_labels
 
+    def check_trainable(self):
+        self._examples.check_trainable()
+
     def epoch_batches(self, *, count, seed, epoch):
         return self._examples.epoch_batches(count=count, seed=seed, epoch=epoch)
 

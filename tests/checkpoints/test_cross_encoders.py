@@ -23,7 +23,8 @@ def folder(tmp_path, make_encoder, tokenizer, shake):
     task = shake(Regressor(make_encoder(), tokenizer, pooling="cls", max_length=8))
     task.scorer.bias.assign([3.0])  # which no sigmoid reaches
     task.save(tmp_path / "ce")
-    change_config(tmp_path / "ce", without("keras_bert", "problem_type"))
+    keys = ("keras_bert", "problem_type", "sentence_transformers")
+    change_config(tmp_path / "ce", without(*keys))
     return tmp_path / "ce"
 
 
@@ -72,15 +73,45 @@ def test_the_activation_of_a_score(folder, tmp_path, in_config, in_file, expecte
     assert again.activation == expected
     np.testing.assert_allclose(scores(again), wanted, atol=1e-5)
     assert Regressor.from_config(task.get_config()).activation == expected
-    # For sentence-transformers, too, and only for a cross-encoder.
+    # For sentence-transformers, too, whose default is the sigmoid.
     saved = json.loads((tmp_path / "saved" / "config.json").read_text())
-    classes = {None: None, "sigmoid": SIGMOID, "identity": IDENTITY}
-    held = saved.get("sentence_transformers", {})
-    assert held.get("activation_fn") == classes[expected]
+    classes = {None: IDENTITY, "sigmoid": SIGMOID, "identity": IDENTITY}
+    assert saved["sentence_transformers"]["activation_fn"] == classes[expected]
+
+
+@pytest.mark.parametrize(
+    ("of_tokenizer", "own", "modules", "expected"),
+    [(6, None, False, 6), (512, None, False, 8), (1e30, None, False, 8), (6, 5, True, 5)],
+)
+def test_the_maximum_length(folder, of_tokenizer, own, modules, expected):
+    """That of the tokenizer, at most the positions; that of the module if there is one."""
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text()) | {"model_max_length": of_tokenizer}
+    path.write_text(json.dumps(config))
+    if own is not None:
+        text = json.dumps({"max_seq_length": own})
+        (folder / "sentence_bert_config.json").write_text(text)
+    if modules:
+        kind = "sentence_transformers.models.Transformer"
+        module = {"idx": 0, "name": "0", "path": "", "type": kind}
+        (folder / "modules.json").write_text(json.dumps([module]))
+        about = {"model_type": "CrossEncoder", "activation_fn": IDENTITY}
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(about))
+    assert load_task(folder).settings.max_length == expected
+
+
+def test_a_prompt_is_an_error(folder):
+    about = {"model_type": "CrossEncoder", "prompts": {"query": "ask: "}}
+    path = folder / "config_sentence_transformers.json"
+    path.write_text(json.dumps({**about, "default_prompt_name": None}))
+    assert load_task(folder).activation == "sigmoid"
+    path.write_text(json.dumps({**about, "default_prompt_name": "query"}))
+    with raises_input_error("has the prompt 'ask: ' in front of each first text"):
+        load_task(folder)
 
 
 def test_an_unknown_activation_is_an_error(folder):
-    for value in ("torch.nn.modules.activation.Softplus", "x", 1, []):
+    for value in ("torch.nn.modules.activation.Softplus", "other.package.Sigmoid", "x", 1, []):
         change_config(folder, without(sbert_ce_default_activation_function=value))
         with raises_input_error("which is not supported. Expected one of sigmoid, identity"):
             load_task(folder)

@@ -364,7 +364,7 @@ def test_bad_data(task, folder):
              vectors=np.array([[1.0], [np.nan]]))  # fmt: skip
     rejected("float16 cannot hold", Index.build, None, ["x"], vectors=[[1e6]], dtype="float16",
              similarity="dot")  # fmt: skip
-    rejected("`vectors` have 3 numbers each", index.add, ["x"], vectors=vectors(1, width=3))
+    rejected("`vectors` must be of shape", index.add, ["x"], vectors=vectors(1, width=3))
     rejected("built from vectors and has no model", index.add, ["x"])
     rejected("built from vectors and has no model", index.search, "x")
     rejected("1 id is in the index already: \"t3\". Replace", index.add, table(4)[3:],

@@ -27,12 +27,20 @@ def folder(tmp_path_factory):
     Index.build(str(folder / "model"), texts, output=folder / "all" / "texts", **options)
     given = {"vectors": vectors(5)}
     Index.build(None, table(5), output=folder / "all" / "own", **given)
+    reranker = kb.Regressor(make_encoder(tokenizer), tokenizer, activation="sigmoid", max_length=40)
+    reranker.save(folder / "reranker")
     return folder
 
 
 @pytest.fixture(scope="module")
 def server(folder):
     with running(models=[folder / "all"]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def reranking(folder):
+    with running(index=folder / "all" / "texts", rerank=folder / "reranker") as server:
         yield server
 
 
@@ -54,9 +62,30 @@ def test_results_are_those_of_the_index(server, folder):
     assert about["by"] == ["both", "vectors", "words"] and about["texts"] == 12
 
 
+def test_results_are_reranked(reranking, folder):
+    index, rerank = load_index(folder / "all" / "texts"), str(folder / "reranker")
+    answer = search(reranking, texts=["cat ran", "red"], top_k=4).json()
+    assert answer == {"results": index.search_each(["cat ran", "red"], top_k=4, rerank=rerank)}
+    answer = search(reranking, text="cat ran", top_k=2, rerank_top=3).json()
+    options = {"top_k": 2, "rerank": rerank, "rerank_top": 3}
+    assert answer == {"results": index.search_each(["cat ran"], **options)}
+    answer = search(reranking, text="cat ran", rerank=False).json()
+    assert answer == {"results": index.search_each(["cat ran"])}
+    about = requests.get(f"{reranking.rest}/v1/indexes/texts", timeout=60).json()
+    assert about["rerank"] is True
+    for asked, message in (
+        ({"rerank": "yes"}, "'rerank' must be true or false"),
+        ({"rerank_top": 0}, "'rerank_top' must be from 1 to 1000"),
+        ({"rerank": False, "rerank_top": 5}, "'rerank_top' is for a search with 'rerank'"),
+    ):
+        answer = search(reranking, text="cat", **asked)
+        assert answer.status_code == 400 and message in answer.json()["error"]
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
+        ({"text": "a", "rerank": True}, "The server has no reranker. Start it with --rerank"),
         ({}, "Pass from 1 to 128 texts. Received: 0."),
         ({"text": 3}, "Pass 'text', a string"),
         ({"texts": ["a"] * 129}, "Received: 129"),
@@ -95,6 +124,23 @@ def test_what_cannot_be_served(tmp_path, capsys):
     assert main(["serve"]) == 2 and "Pass --models, or an index" in capsys.readouterr().err
     assert main(["serve", str(tmp_path)]) == 2
     assert "is not an index" in capsys.readouterr().err
+
+
+def test_the_page_reranks(browser, reranking, folder):  # noqa: F811
+    page = browser.new_context(viewport={"width": 900, "height": 800}).new_page()
+    page.set_default_timeout(20_000)
+    page.goto(reranking.rest)
+    page.wait_for_selector("body[data-ready]")
+    page.click("#tab-search")
+    index, rerank = load_index(folder / "all" / "texts"), str(folder / "reranker")
+    orders = {}
+    for order, options in (("reranked", {"rerank": rerank}), ("as found", {})):
+        page.select_option("#search-order", order)
+        items = ask(page, "search", text="cat ran").locator("li").all()
+        orders[order] = [item.locator("p.id").inner_text().split()[0] for item in items]
+        assert orders[order] == [row["id"] for row in index.search("cat ran", **options)]
+    assert orders["reranked"] != orders["as found"]
+    page.context.close()
 
 
 def test_the_page_searches(browser, server):  # noqa: F811

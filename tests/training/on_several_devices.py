@@ -31,6 +31,7 @@ from keras_bert.cli.main import main
 from keras_bert.inputs.batches import parts
 from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.records import DataFolder
+from keras_bert.tasks.classification.ranking_losses import ListLoss
 from keras_bert.tasks.losses import GlobalMean, LossOfWholeBatch
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
@@ -506,18 +507,34 @@ GROUP_LOSSES = {
     "cosine-error": {},
     "contrastive": {"sizes": [4, 2], "weights": [1.0, 0.5]},
 }
+LIST_LOSSES = {
+    "ranknet": ListLoss("listwise", list_loss="ranknet"),
+    "listnet": ListLoss("listwise"),
+    "binary-crossentropy": ListLoss("binary-crossentropy"),
+    "margin-mse": ListLoss("margin-mse"),
+}
 
 
-@pytest.mark.parametrize("name", GROUP_LOSSES)
+@pytest.mark.parametrize("name", [*GROUP_LOSSES, *LIST_LOSSES])
 def test_a_loss_of_a_whole_batch_is_that_of_one_device(name):
     rng = make_rng(0)
+    if name in LIST_LOSSES:
+        present = np.arange(4) < rng.integers(2, 5, (7, 1))
+        labels = np.stack([rng.integers(0, 2, (7, 4)) * present, present], axis=-1)
+        scores = tf.constant(rng.normal(size=(7, 4)), tf.float32)
+        check_of_whole_batch(LIST_LOSSES[name], [tf.constant(labels, tf.float32), scores])
+        return
     texts = 2 if name in ("cosent", "cosine-error", "contrastive") else 3
     vectors = tf.constant(rng.normal(size=(7, texts, 4)), tf.float32)
     labels = tf.ones([7, 3]) if texts == 3 else tf.constant(rng.integers(0, 2, (7, 1)), tf.float32)
     batch = [labels, vectors]
     if name in OF_ROWS:
         batch.append(tf.range(7, dtype=tf.float32))
-    loss = GroupLoss(name, **GROUP_LOSSES[name])
+    check_of_whole_batch(GroupLoss(name, **GROUP_LOSSES[name]), batch)
+
+
+def check_of_whole_batch(loss, batch):
+    """A loss of a batch of 7 rows, divided between four replicas, has its value and gradient."""
 
     def gradient(loss, *batch):
         with tf.GradientTape() as tape:

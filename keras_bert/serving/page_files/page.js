@@ -10,6 +10,7 @@ import { textMap } from "./map.js";
 import { entities } from "./entities.js";
 
 const SEARCHED = "an index"; // in place of a signature
+const RERANKED = "reranked";
 
 const TASKS = [
   {
@@ -87,6 +88,7 @@ const TASKS = [
     fields: [
       { name: "text", label: "What to find", value: "How do I open a file?", rows: 2 },
       { name: "by", label: "By", options: ["both", "vectors", "words"] },
+      { name: "order", label: "Order", options: [RERANKED, "as found"] },
       { name: "filter", label: "Only texts with these values: a line COLUMN=VALUE each", rows: 1 },
     ],
     show: showResults,
@@ -146,7 +148,8 @@ for (const name of settings.models) {
 }
 for (const index of settings.indexes) {
   // A choice is shown where there is one.
-  const takesAlso = (field) => field !== "by" || index.by.length > 1;
+  const choices = { by: index.by.length > 1, order: index.rerank };
+  const takesAlso = (field) => choices[field] ?? true;
   models.push({ ...index, signature: SEARCHED, takesAlso });
 }
 build();
@@ -329,7 +332,8 @@ async function showResults(index, given) {
     if (!value.length) throw new Error(`Write a filter as COLUMN=VALUE, not "${line}".`);
     (filter[column.trim()] ??= []).push(value.join("=").trim());
   }
-  const asked = { text: given.text, by: given.by ?? index.by[0], filter };
+  const rerank = given.order === RERANKED;
+  const asked = { text: given.text, by: given.by ?? index.by[0], filter, rerank };
   const { results } = await post(`/v1/indexes/${encodeURIComponent(index.name)}:search`, asked);
   if (!results[0].length) return [element("p", { className: "hint" }, "No texts found.")];
   return [resultList(results[0])];

@@ -21,6 +21,12 @@ POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
 SINGLE_LABEL_METRICS = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
 MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
 SCORE_METRICS = ("pearson", "spearman", "pearson_and_spearman")
+LIST_METRICS = ("ndcg@10", "mrr@10", "map@100", "accuracy@1")
+SQUARED_ERROR, BINARY_CROSSENTROPY, LISTWISE, MARGIN_MSE = LOSSES = (
+    *("squared-error", "binary-crossentropy", "listwise", "margin-mse"),
+)
+OF_LISTS = (LISTWISE, MARGIN_MSE)  # the losses of lists of passages alone
+LISTNET, RANKNET = LIST_LOSSES = ("listnet", "ranknet")
 NO_WEIGHTS, BALANCED = "none", "balanced"
 TRUNCATE, WINDOWS = "truncate", "windows"
 
@@ -202,11 +208,72 @@ class RegressionSettings(TableSettings, LongTextSettings):
         False, help="score single texts instead of pairs", reads=True, stored=True
     )
     both_orders: bool = both_orders_setting()
-    metric: str = model_setting(
-        "pearson",
+    loss: str | None = model_setting(
+        None,
+        help="the training loss: squared-error or binary-crossentropy of pairs and of lists of "
+        "passages, listwise or margin-mse (with a teacher's scores) of lists",
+        default_help="listwise for lists, binary-crossentropy if the score is a probability, else "
+        "squared-error",
+        choices=LOSSES,
+        common=True,
+    )
+    list_loss: str = model_setting(
+        LISTNET,
+        help="with loss listwise: listnet compares the softmax of the scores with that of the "
+        "grades, ranknet each two passages with different grades",
+        choices=LIST_LOSSES,
+    )
+    score_range: Sequence[float] | None = model_setting(
+        None,
+        help="with loss binary-crossentropy, the lowest and the highest score there can be, which "
+        "become 0 and 1",
+        unit="NUMBER",
+        default_help="scores are from 0 to 1",
+    )
+    group_by_query: bool = setting(
+        False,
+        help="rows of pairs with the same first text are one list of passages; with a loss of "
+        "lists they always are",
+        reads=True,
+        common=True,
+    )
+    metric: str | None = model_setting(
+        None,
         help="the dev metric that selects the best epoch",
-        choices=SCORE_METRICS,
+        default_help="pearson, or ndcg@10 of lists of passages",
+        choices=(*SCORE_METRICS, *LIST_METRICS),
         common=True,
     )
     fields: str | None = fields_setting("text_a=sentence1,text_b=sentence2,label=score")
     glue: str | None = glue_setting()
+
+    def __post_init__(self, *given):
+        if self.loss in OF_LISTS:
+            object.__setattr__(self, "group_by_query", True)
+        super().__post_init__(*given)
+
+    def check(self):
+        super().check()
+        if self.list_loss != LISTNET and self.loss not in (None, LISTWISE):
+            raise InputError.naming("{list_loss} is for {loss=listwise}. Leave it out.")
+        if self.score_range is not None:
+            if self.loss not in (None, BINARY_CROSSENTROPY):
+                raise InputError.naming(
+                    "{score_range} is for {loss=binary-crossentropy}. Leave it out."
+                )
+            if len(self.score_range) != 2 or self.score_range[0] >= self.score_range[1]:
+                raise InputError.naming(
+                    "{score_range} must be two numbers, the lower one first. Received: {}.",
+                    ", ".join(f"{number:g}" for number in self.score_range),
+                )
+        if self.group_by_query:
+            self.check_for_lists()
+
+    def check_for_lists(self):
+        """Raises InputError for settings that lists of passages have not."""
+        for name in ("one_text", "both_orders"):
+            if getattr(self, name):
+                raise InputError.naming(
+                    "Lists of passages are read as pairs in their order. Leave {} out.",
+                    argument(name),
+                )

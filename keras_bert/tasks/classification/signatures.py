@@ -34,11 +34,17 @@ def text_signatures(task, *, max_length):
     """
     outputs_of = _score if "score" in task.output else _label
 
+    reads_lists = getattr(task, "lists", False)  # of which a pair is one with one passage
     axes = ("B", "2", "S") if task.both_orders else ("B", "S")
+
+    def outputs(inputs):
+        if reads_lists:
+            inputs = {name: x[:, None] for name, x in inputs.items()}
+        return outputs_in_chunks(task, inputs)
 
     @functools.partial(traced_on_ids, encoder=task.encoder, axes=len(axes))
     def from_ids(**inputs):
-        return outputs_of(outputs_in_chunks(task, inputs), task)
+        return outputs_of(outputs(inputs), task)
 
     texts = task.text_names
 
@@ -70,7 +76,8 @@ def _in_windows(task, ids, *, max_length):
 
 
 def _score(outputs, task):
-    return {"score": outputs["score"][:, 0]}
+    score = outputs["score"][:, 0]
+    return {"score": tf.sigmoid(score) if task.activation == "sigmoid" else score}
 
 
 def _label(outputs, task):
