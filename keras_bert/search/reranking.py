@@ -102,7 +102,7 @@ class Reranker:
 
 
 def _described(task):
-    """What is said of a model that is no cross-encoder, after its task."""
+    """Returns what is said of a model that is no cross-encoder, after its task."""
     labels = getattr(task, "labels", None)
     if labels:
         return f" with {counted(len(labels), 'label')}"

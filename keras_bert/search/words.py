@@ -106,7 +106,7 @@ def _stemmer(language):
 
 
 def about_words(settings: Any) -> dict[str, Any]:
-    """What segments.json says of the words of an index with these `IndexSettings`."""
+    """Returns what segments.json says of the words of an index with these `IndexSettings`."""
     stop_words = stop_words_of(settings.stop_words)
     return {"k1": K1, "b": B, "stop_words": stop_words, "stemming": settings.stemming}
 
