@@ -16,6 +16,7 @@ from keras_bert.base.progress import ProgressBar
 from keras_bert.base.settings import takes
 from keras_bert.inference.predict import as_task, predict
 from keras_bert.inference.table_files import check_table_output, write_table
+from keras_bert.readers import TableSettings
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.sources import is_file
 from keras_bert.readers.text_groups import FORM_NAMES, PAIRS
@@ -182,8 +183,7 @@ class _Anchor:
 
 def _read(given, report) -> dict[str, _Anchor]:
     """The anchors by their texts, in the order of the data."""
-    names = {"text_column", "header", "keep_na", "missing"}
-    columns = {name: getattr(given, name) for name in names} | {"fields": given.fields}
+    columns = given.part(TableSettings) | {"fields": given.fields}
     source = TextEmbedder.read(given.data, **columns)
     report_source(source, report)
     anchors: dict[str, _Anchor] = {}

@@ -13,7 +13,7 @@ from keras_bert.base.settings import (
     required,
     setting,
 )
-from keras_bert.readers import TextFileSettings, fields_setting
+from keras_bert.readers import TableSettings, fields_setting
 
 TOP, RANDOM = CHOICES = ("top", "random")
 COLUMNS, LIST, LABELS = FORMATS = ("columns", "list", "labels")
@@ -21,7 +21,7 @@ COLUMNS, LIST, LABELS = FORMATS = ("columns", "list", "labels")
 LIMITS = ("margin", "relative_margin", "max_score", "min_score")
 
 
-class MineSettings(TextFileSettings):
+class MineSettings(TableSettings):
     """Settings of `keras_bert.mine_negatives`."""
 
     report: InitVar[Report] = None
