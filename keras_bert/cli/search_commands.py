@@ -192,7 +192,7 @@ def _cut(text):
     backends=_TENSORFLOW,
 )
 def mine_negatives(settings, arguments):
-    """Find texts that a model takes for answers, and that are none: hard negatives.
+    """Find texts that a model wrongly takes for answers: hard negatives.
 
     keras-bert mine-negatives --index texts.index --data pairs.csv --output negatives.parquet
     keras-bert mine-negatives --model FOLDER --data pairs.csv --relative-margin 0.05 \\

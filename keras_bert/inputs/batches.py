@@ -133,7 +133,7 @@ def label_batches(labels, *, count, seed, epoch):
 
     The examples of a label are divided into groups of `_OF_A_LABEL` at random, and a batch has
     groups of random labels (Hermans et al. 2017). The sizes of batches differ by at most one, so
-    that the last group of a batch may go on in the next one.
+    that the last group of a batch may continue in the next one.
 
     Shapes: labels int (N,) -> a list of `count` int32 arrays of example numbers.
     """
@@ -154,7 +154,7 @@ def file_batches(files, weights, batches_of, *, count, seed, epoch):
     """The examples of each batch of one epoch in random order, each batch of one file.
 
     Of `count` batches a file has the number that is nearest to its part of the weights. Its
-    examples come in passes over all of them: an epoch goes on where the one before has ended, so
+    examples come in passes over all of them: an epoch continues where the one before has ended, so
     that a small file is read several times, and a large one in part.
 
     Args:

@@ -9,8 +9,7 @@ al. 2021).
 import keras
 from keras import ops
 
-from keras_bert.base.errors import InputError
-from keras_bert.layers.kernels.program import compiled_by_xla
+from keras_bert.layers.kernels.chunks import computed_in_chunks
 
 # The seeds of the chunks of a batch differ by multiples of this, so that chunks have different
 # random numbers. The first has those of the whole batch.
@@ -81,9 +80,8 @@ def in_chunks(model, call, inputs, *, size):
             counts = [scope.get_current_value(state)[1] for state in states]
         return outputs, counts
 
-    chunks = {"tensorflow": _on_tensorflow, "jax": _on_jax}[keras.backend.backend()]
     drawn = [state[1] for state in first]
-    outputs, drawn = chunks(run, inputs, values, drawn, model.output, size)
+    outputs, drawn = computed_in_chunks(run, inputs, values, drawn, specs=model.output, size=size)
     for state, before, count in zip(states, first, drawn, strict=True):
         state.assign(ops.stack([before[0], count]))  # as after a pass of the whole batch
     return outputs
@@ -95,102 +93,6 @@ def _state_of_chunk(state, number):
     if keras.backend.standardize_dtype(state.dtype) != "uint32":  # which wraps around
         seed = ops.mod(seed, 1 << 32)
     return ops.stack([seed, state[1]])
-
-
-def _on_tensorflow(run, inputs, values, drawn, specs, size):
-    """-> (outputs by name, counts of the generators) of `run` on all chunks, one after another.
-
-    Args:
-        run: of `in_chunks`.
-        inputs: {name: tensor (B, …)}.
-        values: of the variables that are trained.
-        drawn: the counts of the generators before.
-        specs: {name: an object with the dtype and shape of an output}.
-        size: the most examples of a chunk.
-    """
-    import tensorflow as tf
-
-    if compiled_by_xla():
-        raise InputError.naming(
-            "{chunk_size} is for steps that XLA does not compile. Use {jit_compile=False}."
-        )
-    rows = tf.shape(next(iter(inputs.values())))[0]
-    count = tf.maximum(-(-rows // size), 1)
-    counts_after = []
-
-    def bounds(number):
-        return rows * number // count, rows * (number + 1) // count
-
-    def computed(number, values):
-        begin, end = bounds(number)
-        outputs, counts = run({name: x[begin:end] for name, x in inputs.items()}, number, values)
-        return [outputs[name] for name in specs], counts
-
-    def loop(body, *start):
-        # One at a time: two would take twice the memory.
-        return tf.while_loop(
-            lambda number, *_: number < count, body, (0, *start), parallel_iterations=1
-        )[1:]
-
-    @tf.custom_gradient
-    def whole(*values):
-        def forward(number, arrays, _):
-            outputs, counts = computed(number, values)
-            arrays = [a.write(number, x) for a, x in zip(arrays, outputs, strict=True)]
-            return number + 1, arrays, counts
-
-        def gradient(*upstream):
-            def backward(number, sums):
-                begin, end = bounds(number)
-                with tf.GradientTape() as tape:
-                    tape.watch(values)
-                    outputs, _ = computed(number, values)
-                gradients = tape.gradient(
-                    outputs,
-                    values,
-                    output_gradients=[x[begin:end] for x in upstream],
-                    unconnected_gradients=tf.UnconnectedGradients.ZERO,
-                )
-                gradients = map(tf.convert_to_tensor, gradients)  # of rows of a table, too
-                return number + 1, [x + y for x, y in zip(sums, gradients, strict=True)]
-
-            (sums,) = loop(backward, [tf.zeros_like(value) for value in values])
-            return sums
-
-        arrays = [
-            tf.TensorArray(x.dtype, count, infer_shape=False, element_shape=x.shape)
-            for x in specs.values()
-        ]
-        arrays, counts = loop(forward, arrays, drawn)
-        counts_after.extend(counts)
-        return [array.concat() for array in arrays], gradient
-
-    return dict(zip(specs, whole(*values), strict=True)), counts_after
-
-
-def _on_jax(run, inputs, values, drawn, specs, size):
-    """As `_on_tensorflow`, for arrays of a fixed shape: whole chunks, and one of what is left."""
-    import jax
-
-    rows = next(iter(inputs.values())).shape[0]
-    count = rows // size
-    again = jax.checkpoint(run)
-    parts, counts = [], drawn
-    if count:
-        stacked = {
-            name: x[: count * size].reshape(count, size, *x.shape[1:]) for name, x in inputs.items()
-        }
-        numbers = jax.numpy.arange(count)
-        _, (outputs, each) = jax.lax.scan(
-            lambda carry, chunk: (carry, again(*chunk, values)), None, (stacked, numbers)
-        )
-        parts.append({name: x.reshape(-1, *x.shape[2:]) for name, x in outputs.items()})
-        counts = [of_chunk[0] for of_chunk in each]
-    if rows > count * size or not count:
-        rest = {name: x[count * size :] for name, x in inputs.items()}
-        outputs, counts = again(rest, count, values)
-        parts.append(outputs)
-    return {name: ops.concatenate([part[name] for part in parts]) for name in specs}, counts
 
 
 def _seed_generators(layer):

@@ -1,4 +1,4 @@
-"""Hard negatives: texts that are found for an anchor, and are none of its positives."""
+"""Hard negatives: texts that are found for an anchor, without its positives."""
 
 import zlib
 from collections import Counter
@@ -31,7 +31,7 @@ from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 _TOGETHER = 1024
 # A function of pairs of texts to their scores (N,).
 PairScores = Callable[[Sequence[tuple[str, str]]], Any]
-# Why a candidate is refused, in the order of the rules. The first is not a setting.
+# Why a candidate is rejected, in the order of the rules. The first is not a setting.
 RULES = ("own", "margin", "relative_margin", "max_score", "min_score", "range_min")
 _REASONS = {
     "own": "equal to the anchor, or to a positive or negative of it",
@@ -58,7 +58,7 @@ class MinedNegatives:
         rows: the rows of the table, dictionaries.
         pairs: how many different pairs of an anchor and a positive there are.
         negatives: how many negatives the anchors have together.
-        refused: {rule of `RULES`: candidates that it refused, and no rule before it}.
+        rejected: {rule of `RULES`: candidates that it rejected, and no rule before it}.
         short: how many pairs have fewer negatives than asked for, and `without`, how many have
             none.
         positive_score, negative_score: the mean scores; None without negatives.
@@ -67,7 +67,7 @@ class MinedNegatives:
     rows: list[dict[str, Any]]
     pairs: int
     negatives: int
-    refused: dict[str, int]
+    rejected: dict[str, int]
     short: int
     without: int
     positive_score: float | None
@@ -77,16 +77,16 @@ class MinedNegatives:
         return len(self.rows)
 
     def lines(self) -> list[str]:
-        """Sentences for the user on what was found and what was refused."""
+        """Sentences for the user on what was found and what was rejected."""
         lines = [f"{counted(self.pairs, 'pair')}, {counted(self.negatives, 'negative')}."]
         if self.negatives:
             lines[0] = (
                 f"{lines[0][:-1]}; mean score of the positives {self.positive_score:.3f}, of the "
                 f"negatives {self.negative_score:.3f}."
             )
-        if self.refused:
-            parts = [f"{count:,} {_REASONS[rule]}" for rule, count in self.refused.items()]
-            lines.append(f"Refused candidates: {', '.join(parts)}.")
+        if self.rejected:
+            parts = [f"{count:,} {_REASONS[rule]}" for rule, count in self.rejected.items()]
+            lines.append(f"Rejected candidates: {', '.join(parts)}.")
         if self.short:
             lines.append(
                 f"{counted(self.short, 'pair')} with fewer negatives than asked for, "
@@ -101,7 +101,7 @@ def mine_negatives(*, progress=False, report=None, **settings) -> MinedNegatives
     """Finds hard negatives of pairs, and writes them in the columns that training reads.
 
     The candidates of an anchor are the texts that a model finds for it: its first `range_max` with
-    the most positives that an anchor has (see `MineSettings.last_rank`). Refused are the anchor's
+    the most positives that an anchor has (see `MineSettings.last_rank`). Rejected are the anchor's
     own positives, its own negatives, the anchor itself and texts that are equal to one of them, and
     then, with s the lowest score of its positives, those above s - margin, above
     s - |s| relative_margin, above `max_score` or below `min_score`. Of those that are left, in the
@@ -119,8 +119,8 @@ def mine_negatives(*, progress=False, report=None, **settings) -> MinedNegatives
         progress: show a progress bar on the standard error stream.
         report: called with each line on how files were read.
 
-    `model` may also be a `TextEmbedder`, `data` and `corpus` data in memory, and `filter_by` a
-    task or a function of a list of pairs (anchor, text) to a score for each.
+    `index` may also be an `Index`, `model` a `TextEmbedder`, `data` and `corpus` data in memory,
+    and `filter_by` a task or a function of a list of pairs (anchor, text) to a score for each.
 
     Returns:
         The `MinedNegatives`, whose `rows` are also written to `output`, if there is one.
@@ -209,7 +209,9 @@ def _read(given, report) -> dict[str, _Anchor]:
 def _open(given, *, report, progress) -> tuple[TextEmbedder, list[Index]]:
     """The model, and the index of the candidates if it is not of the positives alone."""
     if given.index is not None:
-        index = load_index(given.index, embedder=given.model)
+        index = given.index
+        if not isinstance(index, Index):
+            index = load_index(index, embedder=given.model)
         return index.embedder, [index]
     embedder = open_embedder(given.model)
     if given.corpus is None:
@@ -320,43 +322,43 @@ def chosen(
     most_positives: int,
     anchor: str = "",
 ) -> tuple[list[Candidate], Counter]:
-    """The negatives of an anchor, and how many candidates each of `RULES` refused.
+    """The negatives of an anchor, and how many candidates each of `RULES` rejected.
 
     Args:
         candidates: the highest score first.
-        own: texts that are no negatives.
+        own: texts that do not count as negatives.
         lowest: the lowest score of its positives.
         settings: the `MineSettings`.
         most_positives: the most positives of an anchor.
         anchor: its text, of which a random choice depends.
     """
-    refused: Counter = Counter()
+    rejected: Counter = Counter()
     limits = settings.highest_scores(lowest)
     left = []
     for candidate in candidates:
         above = (name for name, limit in limits.items() if candidate.score > limit)
         is_low = settings.min_score is not None and candidate.score < settings.min_score
         if candidate.text in own:
-            refused["own"] += 1
+            rejected["own"] += 1
         elif (rule := next(above, "min_score" if is_low else None)) is not None:
-            refused[rule] += 1
+            rejected[rule] += 1
         else:
             left.append(candidate)
     left = left[: settings.last_rank(most_positives)]
     if skipped := left[: settings.range_min]:
-        refused["range_min"] += len(skipped)
+        rejected["range_min"] += len(skipped)
     left = left[settings.range_min :]
     if settings.choose == RANDOM and len(left) > settings.num_negatives:
         rng = np.random.default_rng([settings.seed, zlib.crc32(anchor.encode("utf-8", "replace"))])
         numbers = rng.choice(len(left), settings.num_negatives, replace=False)
         left = [left[number] for number in sorted(numbers)]
-    return left[: settings.num_negatives], refused
+    return left[: settings.num_negatives], rejected
 
 
 def _mine(given, anchors, corpus, scores_of, *, progress) -> MinedNegatives:
     most = max(anchor.rows for anchor in anchors.values())
     depth, texts = given.last_rank(most) + most, [*anchors]
-    refused: Counter = Counter()
+    rejected: Counter = Counter()
     found: dict[str, list[Candidate]] = {}
     of_positives, of_negatives = [], []
     with ProgressBar("Mining", unit="anchors", total=len(texts), enabled=progress) as bar:
@@ -372,7 +374,7 @@ def _mine(given, anchors, corpus, scores_of, *, progress) -> MinedNegatives:
                     most_positives=most,
                     anchor=text,
                 )
-                refused += of_anchor
+                rejected += of_anchor
                 found[text] = negatives
                 of_positives += positives.values()
                 of_negatives += [negative.score for negative in negatives]
@@ -386,7 +388,7 @@ def _mine(given, anchors, corpus, scores_of, *, progress) -> MinedNegatives:
         rows=[*_rows(given.format, anchors, found)],
         pairs=len(missing),
         negatives=len(of_negatives),
-        refused={rule: refused[rule] for rule in RULES if refused[rule]},
+        rejected={rule: rejected[rule] for rule in RULES if rejected[rule]},
         short=sum(number > 0 for number in missing),
         without=sum(number == given.num_negatives for number in missing),
         positive_score=float(np.mean(of_positives)) if of_negatives else None,
@@ -395,7 +397,7 @@ def _mine(given, anchors, corpus, scores_of, *, progress) -> MinedNegatives:
 
 
 def _scored(texts, anchors, corpus, scores_of, depth) -> Iterator[tuple[str, list, dict, set]]:
-    """Yields (anchor, its candidates, {positive: score}, texts that are no negatives).
+    """Yields (anchor, its candidates, {positive: score}, texts that do not count as negatives).
 
     The candidate with the highest score is the first.
     """

@@ -17,7 +17,7 @@ from keras_bert.readers import TableSettings, fields_setting
 
 TOP, RANDOM = CHOICES = ("top", "random")
 COLUMNS, LIST, LABELS = FORMATS = ("columns", "list", "labels")
-# The settings that refuse a candidate by its score.
+# The settings that reject a candidate by its score.
 LIMITS = ("margin", "relative_margin", "max_score", "min_score")
 
 
@@ -32,7 +32,7 @@ class MineSettings(TableSettings):
         "TSV, JSON Lines or Parquet; - is standard input",
         unit="FILE",
     )
-    index: PathText | None = data_setting(
+    index: object = data_setting(
         None,
         help="the index whose texts are the candidates, with the positives that it lacks",
         unit="INDEX",
@@ -98,7 +98,7 @@ class MineSettings(TableSettings):
     )
     margin: float | None = setting(
         None,
-        help="refuse candidates with a score above the anchor's lowest positive minus this",
+        help="reject candidates with a score above the anchor's lowest positive minus this",
         unit="SCORE",
         default_help="no limit",
         at_least=0,
@@ -114,14 +114,14 @@ class MineSettings(TableSettings):
     )
     max_score: float | None = setting(
         None,
-        help="refuse candidates with a higher score",
+        help="reject candidates with a higher score",
         unit="SCORE",
         default_help="no limit",
         common=True,
     )
     min_score: float | None = setting(
         None,
-        help="refuse candidates with a lower score",
+        help="reject candidates with a lower score",
         unit="SCORE",
         default_help="no limit",
         common=True,

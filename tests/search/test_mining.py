@@ -1,4 +1,4 @@
-"""Hard negatives: the rules, the search, the columns that are written, and what is refused."""
+"""Hard negatives: the rules, the search, the columns that are written, and what is rejected."""
 
 import itertools
 import json
@@ -77,11 +77,11 @@ def test_every_combination_of_the_rules(lowest):
     for values in itertools.product(*RULES.values()):
         given = settings(**dict(zip(RULES, values, strict=True)))
         options = {"lowest": lowest, "settings": given, "most_positives": 2}
-        found, refused = chosen(candidates, own={*map(str, own)}, **options)
+        found, rejected = chosen(candidates, own={*map(str, own)}, **options)
         assert [int(c.text) for c in found] == expected(scores, own, lowest, given, 2), given
-        assert refused["own"] == 3 and sum(refused.values()) <= 20
+        assert rejected["own"] == 3 and sum(rejected.values()) <= 20
         unlimited = not given.limits
-        assert unlimited == (not {*refused} - {"own", "range_min"})
+        assert unlimited == (not {*rejected} - {"own", "range_min"})
 
 
 def test_random_negatives_pass_the_same_rules_and_depend_on_seed_and_anchor():
@@ -130,7 +130,7 @@ def test_an_index_and_the_positives_that_it_lacks_are_one_corpus(embedder, dtype
     kept = pandas.DataFrame({"text": [*others[1:], *some, *others[:1]] if len(others) > 5 else []})
     of_corpus = kb.mine_negatives(data=data, model=embedder, corpus=kept, **options)
     if dtype == "float32":
-        assert of_index.rows == of_corpus.rows and of_index.refused == of_corpus.refused
+        assert of_index.rows == of_corpus.rows and of_index.rejected == of_corpus.rejected
     assert of_index.negatives and of_index.positive_score > of_index.negative_score
     texts = {text for row in of_index.rows for text in row["negatives"]}
     assert texts & {*others} and texts & {p for _, p in data}
@@ -152,7 +152,7 @@ def test_scores_of_a_function_take_the_place_of_similarities(embedder):
         found = [len(row[name]) for name in row if name.startswith("negative") and row[name]]
         assert found == sorted(found, reverse=True)
         assert all(length / 100 <= lowest[row["anchor"]] / 100 - 0.02 for length in found)
-    assert mined.refused["margin"] and {*data} <= {*asked}
+    assert mined.rejected["margin"] and {*data} <= {*asked}
     with raises_input_error("must give a finite number for each of"):
         kb.mine_negatives(
             data=data, model=embedder, filter_by=lambda some: [1.0], margin=0.0, **options
@@ -181,9 +181,7 @@ def test_with_passages_no_part_of_a_text_with_a_positive_is_a_negative(embedder)
     long = ["the old cat sat " * 6 + "new dog ran", "red fish flew " * 8, "old bird sat"]
     index = Index.build(embedder, long, passages=True)
     data = [("cat", "new dog ran"), ("fish", "old bird sat")]
-    mined = kb.mine_negatives(
-        data=data, index=index.folder, model=embedder, num_negatives=9, format="list"
-    )
+    mined = kb.mine_negatives(data=data, index=index, num_negatives=9, format="list")
     first, second = mined.rows
     assert first["negatives"] and all(part not in long[0] for part in first["negatives"])
     assert any(part in long[0] and part != long[0] for part in second["negatives"])
@@ -225,7 +223,7 @@ def test_pairs_with_too_few_are_said_and_stay(embedder):
     mined = kb.mine_negatives(data=data, model=embedder, min_score=2.0)
     assert mined.rows == [{"anchor": a, "positive": p} for a, p in (data[0], data[2], data[1])]
     assert (mined.without, mined.negative_score) == (3, None)
-    assert mined.refused == {"own": 3, "min_score": 3}
+    assert mined.rejected == {"own": 3, "min_score": 3}
 
 
 def test_the_command(embedder, tmp_path, monkeypatch, capsys):

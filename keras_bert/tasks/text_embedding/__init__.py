@@ -192,8 +192,8 @@ class TextEmbeddingSettings(TextFileSettings, TaskSettings):
     )
     guide: PathText | None = model_setting(
         None,
-        help="with in-batch-negatives, a model whose vectors say which texts of a batch are no "
-        "negatives of an anchor: those that it finds nearer than the positive",
+        help="with in-batch-negatives, a model whose vectors say which texts of a batch do not "
+        "count as negatives of an anchor: those that it finds nearer than the positive",
         unit="FOLDER",
         default_help="all texts of other rows are negatives",
         common=True,

@@ -100,7 +100,7 @@ def _retrieval(vectors, examples, *, by):
 
 
 def _by_label(vectors, examples):
-    """-> (queries, documents) of texts with labels; a text whose label no other has is no query."""
+    """-> (queries, documents) of texts with labels; one whose label no other has is left out."""
     of_label = {}
     for number, example in enumerate(examples):
         of_label.setdefault(example.label, []).append(str(number))

@@ -8,7 +8,7 @@ import tensorflow as tf
 import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.inputs.batches import without_autograph
-from keras_bert.layers import recomputing
+from keras_bert.layers.kernels import chunks
 from keras_bert.tasks.text_embedding import BINARY, LABELS, PAIRS, SCORES
 from tests.messages import raises_input_error
 from tests.seeds import make_rng, shifted
@@ -162,7 +162,7 @@ def stored(run, inputs, values, drawn, specs, size):
 )
 def test_activations_are_computed_again_with_the_same_random_numbers(options, monkeypatch):
     ours = step(chunk_size=3, dropout=True, steps=3, **options)
-    monkeypatch.setattr(recomputing, "_on_tensorflow", stored)
+    monkeypatch.setattr(chunks, "_on_tensorflow", stored)
     assert_same(ours, step(chunk_size=3, dropout=True, steps=3, **options), atol=1e-5)
     assert all(state[1] == 3 for state in ours[2])
 
