@@ -24,7 +24,6 @@ import json
 import statistics
 from pathlib import Path
 
-import pandas
 import real_tasks
 from needed import minilm_folder
 from search_found import _TRAINING, corpus
@@ -119,7 +118,7 @@ class Recipe:
         return run / "model"
 
     def mined(self, step, seed):
-        """The pairs with negatives, a table."""
+        """The file of the pairs with negatives."""
         finder = "published" if step == "mined" else "pairs"
         path = self._folder(step, seed) / "negatives.parquet"
         if not path.exists():
@@ -132,7 +131,7 @@ class Recipe:
                 **_NEGATIVES,
             )
             print("\n".join(mined.lines()), flush=True)
-        return pandas.read_parquet(path)
+        return path
 
     def _folder(self, step, seed):
         name = step if step == "published" else f"{step.replace(' ', '-')}-{seed}"
