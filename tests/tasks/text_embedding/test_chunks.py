@@ -107,10 +107,11 @@ OPTIONS = {
 @pytest.mark.parametrize(
     "name",
     [
-        *("in-batch-negatives", "matryoshka", "cosent"),
+        "in-batch-negatives",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("triplet", "dense", "angle", "contrastive", "labels", "lora", "layers")
+            for name in OPTIONS
+            if name != "in-batch-negatives"
         ),
     ],
 )
@@ -134,6 +135,7 @@ def test_the_update_of_a_graph_is_that_of_the_whole_batch(recompute):
     assert whole[0][0] != whole[0][1]
 
 
+@pytest.mark.slow
 def test_a_single_chunk_has_the_random_numbers_of_the_whole_batch():
     whole = step(chunk_size=None, dropout=True, steps=2)
     assert_same(step(chunk_size=BATCH, dropout=True, steps=2), whole)
@@ -215,6 +217,7 @@ def test_a_killed_run_ends_with_the_same_weights(tmp_path):
     assert metrics["steps"] == 8
 
 
+@pytest.mark.slow
 def test_fit_compiles_no_chunks_by_xla():
     task = embedder(chunk_size=3)
     losses = task.fit(ROWS[PAIRS], batch_size=BATCH, epochs=2, verbose=0).history["loss"]
