@@ -55,7 +55,8 @@ API = {
         "Using a model",
         """predict predict_files zero_shot show_predictions embed embed_to_file embed_files
         fill_mask follows surprisal pseudo_perplexity generate next_tokens log_probability senses
-        SenseVectors word_similarity nearest WordVectors Index load_index index_files""",
+        SenseVectors word_similarity nearest WordVectors Index load_index index_files
+        mine_negatives""",
     ),
     "pictures": (
         "Pictures",

@@ -80,6 +80,7 @@ _HOMES = {
         "keras_bert.inference.senses": "senses SenseVectors word_similarity",
         "keras_bert.inference.nearest": "nearest WordVectors",
         "keras_bert.search.index": "Index load_index",
+        "keras_bert.search.mining": "mine_negatives",
         "keras_bert.exports.saved_model": "export",
         "keras_bert.checkpoints.convert": "convert push",
         "keras_bert.serving.serve": "serve BackgroundServer",
@@ -172,6 +173,7 @@ if TYPE_CHECKING:
     from keras_bert.samples.quickstart import quickstart as quickstart
     from keras_bert.search.index import Index as Index
     from keras_bert.search.index import load_index as load_index
+    from keras_bert.search.mining import mine_negatives as mine_negatives
     from keras_bert.serving.ask import ask as ask
     from keras_bert.serving.serve import BackgroundServer as BackgroundServer
     from keras_bert.serving.serve import serve as serve

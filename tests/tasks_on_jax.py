@@ -200,3 +200,23 @@ def test_no_tensorflow_was_there():
     assert keras.backend.backend() == "jax"
     loaded = {name.split(".")[0] for name, module in sys.modules.items() if module is not None}
     assert not loaded & {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_batch_in_chunks_makes_the_step_of_the_whole_batch(size):
+    runs = []
+    for chunk_size in (None, size):
+        task = make(task_class("text-embedding"), chunk_size=chunk_size, normalize=True)
+        for number, state in enumerate(v for v in task.variables if "seed_gen" in v.path):
+            state.assign(np.array([number, 0], "uint32"))
+        for layer in task._flatten_layers():
+            if size < 3 and hasattr(layer, "rate"):  # chunks have random numbers of their own
+                layer.rate = 0.0
+        inputs, labels = batch(task)
+        task.compile_defaults(keras.optimizers.SGD(0.1))
+        losses = task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
+        runs.append((losses, [(v.path, np.array(v.value)) for v in task.variables]))
+    (losses, variables), (of_chunks, in_chunks) = runs
+    np.testing.assert_allclose(of_chunks, losses, rtol=1e-5)
+    for (path, value), (_, of_chunk) in zip(variables, in_chunks, strict=True):
+        np.testing.assert_allclose(of_chunk, value, atol=2e-6, err_msg=path)

@@ -100,6 +100,7 @@ GROUPS = {
         vector_commands.nearest,
         search_commands.index,
         search_commands.search,
+        search_commands.mine_negatives,
     ),
     "serve": (
         serving_commands.export,

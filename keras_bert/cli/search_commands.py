@@ -1,4 +1,4 @@
-"""The commands of an index of texts: index and search."""
+"""The commands of an index of texts: index, search and mine-negatives."""
 
 import json
 import shlex
@@ -14,6 +14,7 @@ from keras_bert.search import (
     IndexSettings,
     SearchCommandSettings,
 )
+from keras_bert.search.mining_settings import LABELS, MineSettings
 
 _TENSORFLOW = ("tensorflow",)
 # The texts of an index above which a query takes so long that a database is named.
@@ -185,6 +186,40 @@ def results_text(results, texts):
 def _cut(text):
     text = in_one_line(text)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+@command(
+    "mine-negatives",
+    "find hard negatives for pairs, to train on",
+    settings=MineSettings,
+    backends=_TENSORFLOW,
+)
+def mine_negatives(settings, arguments):
+    """Find texts that a model wrongly takes for answers: hard negatives.
+
+    keras-bert mine-negatives --index texts.index --data pairs.csv --output negatives.parquet
+    keras-bert mine-negatives --model FOLDER --data pairs.csv --relative-margin 0.05 \\
+      --output negatives.parquet
+    keras-bert mine-negatives --index texts.index --data pairs.csv --filter-by runs/reranker \\
+      --margin 0.2 --format labels --output labels.parquet
+
+    Without --output, only the numbers are printed. Every pair is written, also with fewer negatives
+    than asked for.
+    """
+    from keras_bert.search.mining import mine_negatives
+
+    mined = mine_negatives(**settings, progress=True, report=report)
+    for line in mined.lines():
+        print(line)
+    given = MineSettings.of(settings)
+    if given.output is None:
+        return "the same command with --output NAME.parquet."
+    print(f"Wrote {given.output}: {counted(len(mined), 'row')}.")
+    data = shlex.quote(str(given.output))
+    if given.format == LABELS:
+        return f"keras-bert finetune --task regression --model FOLDER --train {data} --output DIR"
+    model = "FOLDER" if given.model is None else shlex.quote(str(given.model))
+    return f"keras-bert finetune --task text-embedding --model {model} --train {data} --output DIR"
 
 
 def evaluate_index(settings):

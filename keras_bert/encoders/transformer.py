@@ -9,8 +9,9 @@ from keras_bert.heads.lm_head import LMTransform
 from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.layout import Layout, StepLayout
+from keras_bert.layers.recomputing import recomputed
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.layers.transformer_block import FeedForward, TransformerBlock, recomputed
+from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
 
 class TransformerEncoder(Encoder):

@@ -124,6 +124,67 @@ def distinct_batches(rows, *, count, seed, epoch):
     return [np.array(batch, np.int32) for batch in batches]
 
 
+# Examples of one label that `label_batches` puts into a batch together.
+_OF_A_LABEL = 4
+
+
+def label_batches(labels, *, count, seed, epoch):
+    """The examples of each batch of one epoch in random order, some of the same label together.
+
+    The examples of a label are divided into groups of `_OF_A_LABEL` at random, and a batch has
+    groups of random labels (Hermans et al. 2017). The sizes of batches differ by at most one, so
+    that the last group of a batch may continue in the next one.
+
+    Shapes: labels int (N,) -> a list of `count` int32 arrays of example numbers.
+    """
+    rng = np.random.default_rng([seed, epoch])
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    begins = np.flatnonzero(np.diff(labels[order], prepend=labels[order[0]] - 1))
+    groups = [
+        group[start : start + _OF_A_LABEL]
+        for group in np.split(order, begins[1:])
+        for start in range(0, len(group), _OF_A_LABEL)
+    ]
+    order = np.concatenate([groups[number] for number in rng.permutation(len(groups))])
+    return np.split(order.astype(np.int32), np.arange(1, count) * len(labels) // count)
+
+
+def file_batches(files, weights, batches_of, *, count, seed, epoch):
+    """The examples of each batch of one epoch in random order, each batch of one file.
+
+    Of `count` batches a file has the number that is nearest to its part of the weights. Its
+    examples come in passes over all of them: an epoch continues where the one before has ended, so
+    that a small file is read several times, and a large one in part.
+
+    Args:
+        files: a list of arrays of example numbers, those of each file.
+        weights: of each file.
+        batches_of: a function of the numbers of some examples, `count` and `epoch` to the batches
+            of one pass, a list of arrays of these numbers.
+        count: the number of batches.
+        seed, epoch: what the order depends on.
+
+    Returns:
+        A list of `count` arrays of example numbers, and the number of batches of each file.
+    """
+    parts = np.asarray(weights, np.float64) * count / np.sum(weights)
+    counts = np.floor(parts).astype(int)
+    largest = np.argsort(counts - parts, kind="stable")[: count - counts.sum()]
+    counts[largest] += 1
+    size, batches = -(-sum(map(len, files)) // count), []
+    for numbers, of_file in zip(files, counts.tolist(), strict=True):
+        in_pass = -(-len(numbers) // size)
+        done, passes = epoch * of_file, {}
+        for place in range(done, done + of_file):
+            number, position = divmod(place, in_pass)
+            if number not in passes:
+                passes[number] = batches_of(numbers, count=in_pass, epoch=number)
+            batches.append(passes[number][position])
+    order = np.random.default_rng([seed, epoch]).permutation(len(batches))
+    return [batches[number] for number in order], counts.tolist()
+
+
 def sorted_batches(lengths, *, batch_size):
     """The examples of each batch from the shortest to the longest, for evaluation."""
     numbers = np.argsort(lengths, kind="stable")

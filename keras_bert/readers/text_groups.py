@@ -1,4 +1,5 @@
-"""Texts that belong together: an anchor with its positive and negatives, rated pairs, plain texts.
+"""Texts that belong together: an anchor with its positive and negatives, rated pairs, labelled and
+plain texts.
 
 The columns choose the form, by their names alone.
 """
@@ -24,17 +25,18 @@ from keras_bert.readers.examples import (
     located,
     shown_parts,
 )
-from keras_bert.readers.labels import LISTS, bit, is_missing, list_of, score
+from keras_bert.readers.labels import LISTS, bit, is_missing, list_of, one_label, score
 from keras_bert.readers.sources import is_text, is_unnamed
 from keras_bert.readers.tables import open_table
 
-PAIRS, SCORES, BINARY, TEXTS = "pairs", "scores", "binary", "texts"
+PAIRS, SCORES, BINARY, TEXTS, LABELS = "pairs", "scores", "binary", "texts", "labels"
 # What a form is called, for messages.
 FORM_NAMES = {
     PAIRS: "anchors and positives",
     SCORES: "pairs with scores",
     BINARY: "pairs with 0 or 1",
     TEXTS: "plain texts",
+    LABELS: "texts with labels",
 }
 _PARTS = ("anchor", "positive", "negatives", "text_a", "text_b", "score", "label", "text")
 # The usual names of an anchor and its positive; a pair of other names may have a score or a label.
@@ -50,14 +52,16 @@ class TextGroup(Example):
     """One text or several, in the form of its source.
 
     Attributes:
-        form: PAIRS (the anchor, its positive, and negatives), SCORES, BINARY (two texts) or TEXTS.
+        form: PAIRS (the anchor, its positive, and negatives), SCORES, BINARY (two texts), LABELS or
+            TEXTS (one).
         texts: the texts.
-        label: the score, or 0.0 or 1.0; None of other forms, and where nobody gave one.
+        label: the score, or 0.0 or 1.0, or of LABELS a string; None of other forms, and where
+            nobody gave one.
     """
 
     form: str
     texts: tuple[str, ...]
-    label: float | None = None
+    label: float | str | None = None
 
     @property
     def text(self):
@@ -83,7 +87,8 @@ class TextGroupSource(ExampleSource):
     Args:
         data, common: see `ExampleSource`.
         fields: `anchor=question,positive=answer,negatives=no1|no2`, or `text_a=…,text_b=…` with
-            `score=…` or `label=…` (0 or 1), or `text=…`; None is by the names.
+            `score=…` or `label=…` (0 or 1), or `text=…`, maybe with `label=…`; None is by the
+            names.
         text_column: the column of plain texts.
         score_range: (lowest, highest) score, which become 0 and 1; None leaves scores as they are.
         header, keep_na: see `TableSettings`.
@@ -242,6 +247,8 @@ class TextGroupSource(ExampleSource):
                 texts = usual_columns(names, TEXT_NAMES)
                 if len(texts) > 1:
                     raise self._question("text", texts)
+                if texts and labels and self._need_labels:
+                    return {"text": texts, "label": labels[:1]}
                 return {"text": texts} if texts else {}
             columns = {"text_a": [lower[found[0][0]]], "text_b": [lower[found[0][1]]]}
             left = {*names} - {*chain(*columns.values())}
@@ -339,7 +346,7 @@ class TextGroupSource(ExampleSource):
                 )
             return float(label)
         try:
-            value = score(value)
+            value = one_label(value) if self.form == LABELS else score(value)
         except ValueError as error:
             raise self.error(line, error) from None
         return self._scaled(line, value)
@@ -347,7 +354,7 @@ class TextGroupSource(ExampleSource):
     @property
     def form_label(self):
         """The part that has the label of an example of this form."""
-        return "label" if self.form == BINARY else "score"
+        return "label" if self.form in (BINARY, LABELS) else "score"
 
     def _scaled(self, line, value):
         """A score as a fraction of `score_range`, if there is one; InputError outside of it."""
@@ -364,12 +371,13 @@ class TextGroupSource(ExampleSource):
     def first_examples(self, examples):
         (example,) = examples
         names = ["anchor", "positive"] if self.form == PAIRS else ["text_a", "text_b"]
-        if self.form == TEXTS:
+        if self.form in (TEXTS, LABELS):
             names = ["text"]
         names += [f"negative {number}" for number in range(1, len(example.texts) - 1)]
         parts = dict(zip(names, example.texts, strict=False))
         if example.label is not None:
-            parts[self.form_label] = f"{example.label:g}"
+            label = example.label
+            parts[self.form_label] = label if isinstance(label, str) else f"{label:g}"
         return f"First example: {shown_parts(parts)}."
 
 
@@ -383,13 +391,13 @@ def _form_of(columns):
     forms = {("score",): SCORES, ("label",): BINARY}
     if {"text_a", "text_b"} <= parts:
         return forms.get(tuple(parts - {"text_a", "text_b"}))
-    return TEXTS if parts == {"text"} else None
+    return {("text",): TEXTS, ("label", "text"): LABELS}.get(tuple(sorted(parts)))
 
 
 def _names_of(columns, form):
     """The parts with texts, in their order."""
     order = ("anchor", "positive", "negatives") if form == PAIRS else ("text_a", "text_b")
-    order = ("text",) if form == TEXTS else order
+    order = ("text",) if form in (TEXTS, LABELS) else order
     if form == PAIRS and "text_a" in columns:
         order = ("text_a", "text_b")
     return [part for part in order if part in columns]

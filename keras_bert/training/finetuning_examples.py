@@ -147,9 +147,9 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
         "dev": dev.fingerprint,
         "inferred_arguments": inferred_arguments,
     }
-    if settings.static_vectors is not None:
-        folder = find_model_folder(settings.static_vectors)
-        inputs["static_vectors"] = fingerprint_of_folder(folder)
+    for name in ("static_vectors", "guide"):
+        if (folder := getattr(settings, name, None)) is not None:
+            inputs[name] = fingerprint_of_folder(find_model_folder(folder))
     return FinetuningData(recipe=recipe, train=train, dev=dev, inputs=inputs)
 
 

@@ -45,6 +45,7 @@ def here(tmp_path, monkeypatch, models):
         "in.csv": TEXTS,
         "in.txt": "a b\nb a\n" * 20,
         "mine.csv": "id,label,score,tags,answer\n1,x,2,y,z\n",
+        "pairs.csv": "anchor,positive\na,a b\nb,b a\n",
         "mine.jsonl": '{"label": "x"}\n',
         "mine.txt": "the 1 2 3\nof 4 5 6\n",
         "mine.toml": '[project]\nname = "mine"\n',
@@ -131,6 +132,7 @@ def quickstart_of_another(here):
     write_json(here / "out" / "settings.json", {"command": "quickstart", "seed": 1})
 
 
+MINE = "mine-negatives --index i --data pairs.csv"
 PREDICT = "predict --model m/task --data in.csv --force --output"
 COMPARE = "compare --models m/task m/task --samples 100 --data in.csv --force --output"
 FINETUNE = "finetune --epochs 1 --train in.csv --dev in.csv --output out --force --model"
@@ -178,6 +180,9 @@ OVERWRITES = [
     ("index --index i --format qdrant --output mine.jsonl --force", indexed, "did not write"),
     ("search i a --output mine.csv --force", indexed, "did not write"),
     ("search i a --output mine.parquet --force", indexed, "did not write"),
+    (f"{MINE} --output mine.csv --force", indexed, "did not write"),
+    (f"{MINE} --output mine.parquet --force", indexed, "did not write"),
+    (f"{MINE} --output pairs.csv --force", None, "also the input"),
     ("surprisal --model m/mlm --text a --picture mine.png", None, "did not write"),
     ("compare --models m/task m/task --data in.csv --picture mine.png", None, "did not write"),
     ("init --output mine.toml --force", None, "did not write"),

@@ -292,7 +292,7 @@ class Regressor(TextTask):
         return {"score": np.array(labels, np.float32)[:, None]}, {}
 
     def labels_of_list(self, example):
-        """Returns what the loss compares with the scores of an example's passages, or its one score.
+        """Returns what the loss compares with the scores of an example's passages, or with one.
 
         Raises InputError if the loss is not for it.
         """

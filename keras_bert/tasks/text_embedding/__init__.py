@@ -5,30 +5,39 @@ from typing import ClassVar, NamedTuple
 
 from keras_bert.base.errors import InputError, argument, arguments
 from keras_bert.base.formatting import listed
-from keras_bert.base.settings import as_list, model_setting, setting
+from keras_bert.base.settings import (
+    PathText,
+    as_list,
+    data_setting,
+    hardware_setting,
+    model_setting,
+    setting,
+)
 from keras_bert.heads import MIXES, PARTS, parts_of
 from keras_bert.readers import TextFileSettings, fields_setting
-from keras_bert.readers.text_groups import BINARY, PAIRS, SCORES, TEXTS
+from keras_bert.readers.text_groups import BINARY, LABELS, PAIRS, SCORES, TEXTS
 from keras_bert.tasks import TaskSettings
 
 # The names in `keras_bert.heads.projection.ACTIVATIONS`, whose import would load Keras.
 ACTIVATIONS = ("identity", "tanh", "relu", "gelu", "sigmoid", "silu")
 COSINE, DOT, EUCLIDEAN, MANHATTAN = SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 
-FORMS = (PAIRS, SCORES, BINARY, TEXTS)
-IN_BATCH, TRIPLET, COSENT, COSINE_ERROR, CONTRASTIVE, SIMCSE = LOSSES = (
-    *("in-batch-negatives", "triplet", "cosent", "cosine-error", "contrastive", "simcse"),
+FORMS = (PAIRS, SCORES, BINARY, LABELS, TEXTS)
+IN_BATCH, TRIPLET, COSENT, ANGLE, COSINE_ERROR, CONTRASTIVE, BATCH_TRIPLETS, SIMCSE = LOSSES = (
+    *("in-batch-negatives", "triplet", "cosent", "angle", "cosine-error", "contrastive"),
+    *("batch-triplets", "simcse"),
 )
 # The losses of each form; the first is the default.
 LOSSES_OF = {
     PAIRS: (IN_BATCH, TRIPLET),
-    SCORES: (COSENT, COSINE_ERROR),
+    SCORES: (COSENT, ANGLE, COSINE_ERROR),
     BINARY: (CONTRASTIVE,),
+    LABELS: (BATCH_TRIPLETS,),
     TEXTS: (SIMCSE,),
 }
 SCALE = 20.0
-# The default of `margin`, in Euclidean distances and in 1 - cosine.
-MARGINS = {TRIPLET: 5.0, CONTRASTIVE: 0.5}
+# The default of `margin`, in Euclidean distances, and in 1 - cosine of the others.
+MARGINS = {TRIPLET: 5.0, CONTRASTIVE: 0.5, BATCH_TRIPLETS: 0.2}
 # Metrics on the dev data that may select the best epoch; which ones there are depends on its form.
 METRICS = (
     *("spearman", "pearson", "average_precision", "f1", "accuracy", "triplet_accuracy"),
@@ -158,14 +167,15 @@ class TextEmbeddingSettings(TextFileSettings, TaskSettings):
         None,
         help="the training loss",
         default_help="by the columns: in-batch-negatives for anchors and positives, cosent for "
-        "scores, contrastive for 0 and 1, simcse for plain texts",
+        "scores, contrastive for 0 and 1, batch-triplets for texts with labels, simcse for plain "
+        "texts",
         choices=LOSSES,
         common=True,
     )
     scale: float = model_setting(
         SCALE,
-        help="what similarities are multiplied by in in-batch-negatives, simcse and cosent, the "
-        "inverse of a temperature",
+        help="what similarities are multiplied by in in-batch-negatives, simcse, cosent and angle, "
+        "the inverse of a temperature",
         above=0,
     )
     symmetric: bool = model_setting(
@@ -174,10 +184,48 @@ class TextEmbeddingSettings(TextFileSettings, TaskSettings):
     )
     margin: float | None = model_setting(
         None,
-        help="the margin of the triplet and the contrastive loss",
-        default_help=f"{MARGINS[TRIPLET]:g} in Euclidean distances, {MARGINS[CONTRASTIVE]:g} in "
-        "1 - cosine",
+        help="the margin of the triplet, contrastive and batch-triplets loss",
+        default_help=f"{MARGINS[TRIPLET]:g} in Euclidean distances for triplet; in 1 - cosine "
+        f"{MARGINS[CONTRASTIVE]:g} for contrastive and {MARGINS[BATCH_TRIPLETS]:g} for "
+        "batch-triplets",
         above=0,
+    )
+    guide: PathText | None = model_setting(
+        None,
+        help="with in-batch-negatives, a model whose vectors say which texts of a batch do not "
+        "count as negatives of an anchor: those that it finds nearer than the positive",
+        unit="FOLDER",
+        default_help="all texts of other rows are negatives",
+        common=True,
+    )
+    guide_margin: float = model_setting(
+        0.0,
+        help="leave out texts whose similarity to the anchor, by the guide, is above that of the "
+        "positive minus this",
+        at_least=0,
+    )
+    guide_relative_margin: float = model_setting(
+        0.0, help="likewise, minus this fraction of the positive's similarity", at_least=0
+    )
+    chunk_size: int | None = hardware_setting(
+        None,
+        help="compute so many examples of a batch at a time, and their activations again for the "
+        "gradients: a batch of any size in the memory of this one, with the loss of the whole "
+        "batch, for about a third more time",
+        unit="EXAMPLES",
+        default_help="the whole batch at once",
+        at_least=1,
+        common=True,
+    )
+    file_weights: float | Sequence[float] | None = data_setting(
+        None,
+        help="with several files to train on, a weight for each: every batch is of one file, and "
+        "the numbers of batches are in these proportions",
+        unit="WEIGHT",
+        default_help="a batch has examples of all files",
+        several=True,
+        above=0,
+        common=True,
     )
     score_range: Sequence[float] | None = setting(
         None,
@@ -253,16 +301,34 @@ class TextEmbeddingSettings(TextFileSettings, TaskSettings):
                 "{freeze_encoder} leaves nothing to train: the vector is the pooling of the "
                 "encoder's. Give {dense} a layer over it, or leave it out."
             )
+        if self.chunk_size is not None and getattr(self, "freeze_encoder", False):
+            raise InputError.naming(
+                "{chunk_size} is for the gradients of the encoder, and {freeze_encoder} needs "
+                "none. Leave one of them out."
+            )
+        if self.chunk_size is not None and self.lm_loss_weight:
+            raise InputError.naming(
+                "{chunk_size} computes the loss of vectors alone. Leave {lm_loss_weight} out."
+            )
 
     def _check_options_of_losses(self):
         """Raises InputError for an option that the given loss has not."""
+        if self.guide is None:
+            for name in ("guide_margin", "guide_relative_margin"):
+                if getattr(self, name):
+                    raise InputError.naming("{} is for a {guide}. Leave it out.", argument(name))
+        elif self.symmetric:
+            raise InputError.naming(
+                "With a {guide}, positives are told from each other already. Leave {symmetric} out."
+            )
         if self.loss is None:
             return
-        has_scale = self.loss in (IN_BATCH, SIMCSE, COSENT)
+        has_scale = self.loss in (IN_BATCH, SIMCSE, COSENT, ANGLE)
         unused = {
             "margin": self.margin is not None and self.loss not in MARGINS,
             "symmetric": self.symmetric and self.loss != IN_BATCH,
             "scale": self.scale != SCALE and not has_scale,
+            "guide": self.guide is not None and self.loss != IN_BATCH,
         }
         names = [name for name, is_unused in unused.items() if is_unused]
         if names:

@@ -3,9 +3,10 @@
 import numpy as np
 from scipy.stats import rankdata
 
+from keras_bert.base.errors import InputError
 from keras_bert.readers.retrieval_folder import RETRIEVAL
 from keras_bert.search.vectors import ranked_documents
-from keras_bert.tasks.text_embedding import BINARY, PAIRS, SCORES
+from keras_bert.tasks.text_embedding import BINARY, LABELS, PAIRS, SCORES
 from keras_bert.tasks.text_embedding.metrics import (
     binary_pair_metrics,
     pair_similarities,
@@ -18,6 +19,7 @@ from keras_bert.tasks.text_embedding.metrics import (
 METRIC_OF = {
     PAIRS: "ndcg@10",
     RETRIEVAL: "ndcg@10",
+    LABELS: "ndcg@10",
     SCORES: "spearman",
     BINARY: "average_precision",
 }
@@ -73,6 +75,8 @@ def _retrieval(vectors, examples, *, by):
         # A document with the id of a query is the query itself.
         queries = [(v[0], e.relevant, e.id) for e, v in pairs if e.relevant is not None]
         return queries, [(e.id, v[0]) for e, v in pairs if e.relevant is None], {}
+    if examples[0].form == LABELS:
+        return *_by_label(vectors, examples), {}
     anchors, relevant, documents, triplets = {}, {}, {}, []
     for example, of_example in zip(examples, vectors, strict=True):
         anchor, positive, *_ = example.texts
@@ -93,6 +97,24 @@ def _retrieval(vectors, examples, *, by):
         for text, vector in anchors.items()
     ]
     return queries, [*documents.items()], metrics
+
+
+def _by_label(vectors, examples):
+    """-> (queries, documents) of texts with labels; one whose label no other has is left out."""
+    of_label = {}
+    for number, example in enumerate(examples):
+        of_label.setdefault(example.label, []).append(str(number))
+    documents = [(str(number), of_text[0]) for number, of_text in enumerate(vectors)]
+    queries = [
+        (vector, {other: 1.0 for other in of_label[example.label] if other != id}, id)
+        for example, (id, vector) in zip(examples, documents, strict=True)
+        if len(of_label[example.label]) > 1
+    ]
+    if not queries:
+        raise InputError(
+            f"{examples[0].source.name} has no label twice, so that there is nothing to find."
+        )
+    return queries, documents
 
 
 def pair_errors(similarity, predictions, examples):

@@ -4,12 +4,15 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError, argument
-from keras_bert.inputs.batches import distinct_batches
+from keras_bert.base.formatting import counted
+from keras_bert.base.settings import as_list
+from keras_bert.checkpoints import find_model_folder, load_task
+from keras_bert.inputs.batches import distinct_batches, file_batches, label_batches
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
 from keras_bert.readers.text_groups import FORM_NAMES
 from keras_bert.tasks.multiple_choice.features import of_examples
-from keras_bert.tasks.text_embedding import PAIRS, TEXTS, TRIPLET
+from keras_bert.tasks.text_embedding import DOCUMENT, LABELS, PAIRS, QUERY, TEXTS, TRIPLET
 
 
 class GroupSequences(TokenizedExamples):
@@ -25,14 +28,38 @@ class GroupSequences(TokenizedExamples):
             where they may.
         needed: what the task trains on, for the error where the examples are something else.
         least: the texts that some example must have in training.
+        guides: float32 (U + 1, G), a guide's vectors of different texts behind one of zeros, or
+            None. The labels are then numbers of these vectors, and those of a batch the vectors.
+        file_weights: the weight of each file in training, by which a batch is of one file; empty
+            where it has examples of all.
         options: see `TokenizedExamples`.
     """
 
     shapes_follow_from_length = False
 
-    def __init__(self, examples, ids, *, texts, needed, least=1, **options):
+    def __init__(
+        self,
+        examples,
+        ids,
+        *,
+        texts,
+        needed,
+        least=1,
+        guides=None,
+        file_weights=(),
+        **options,
+    ):
         self.texts, self._needed, self._least = texts, needed, least
+        self._guides = None if guides is None else tf.constant(guides)
+        self._file_weights = file_weights
         super().__init__(examples, [ids], **options)
+
+    def targets(self, numbers):
+        targets = super().targets(numbers)
+        if self._guides is None:
+            return targets
+        vectors = tf.gather(self._guides, targets[0]["embedding"])  # (B, n, G)
+        return {"embedding": vectors}, *targets[1:]
 
     def sequence_tokens(self):
         """int (N,): the tokens of each example's longest text."""
@@ -70,13 +97,54 @@ class GroupSequences(TokenizedExamples):
                 self.examples[0].source.name,
                 argument("fields", '"anchor=…,positive=…,negatives=…"'),
             )
-        batches = distinct_batches(self.texts, count=count, seed=seed, epoch=epoch)
+        if self._file_weights:
+            batches = self._batches_of_files(count=count, seed=seed, epoch=epoch)
+        else:
+            every = np.arange(len(self))
+            batches = self._batches_of(every, count=count, seed=seed, epoch=epoch)
         if any(self.texts) and min(map(len, batches)) < 2:
             raise InputError(
                 f"{self.examples[0].source.name}: too many rows share a text, so that a batch "
                 "would have a single row, with no other to tell it from. Remove repeated rows, or "
                 "use a smaller `batch_size` (--batch-size)."
             )
+        return batches
+
+    def _batches_of(self, numbers, *, count, seed, epoch):
+        """The batches of one pass over the examples with these numbers (M,)."""
+        options = {"count": count, "seed": seed, "epoch": epoch}
+        if self.examples[0].form == LABELS:
+            batches = label_batches(self.labels["embedding"][numbers, 0], **options)
+        else:
+            batches = distinct_batches([self.texts[number] for number in numbers], **options)
+        return [numbers[batch] for batch in batches]
+
+    def _batches_of_files(self, *, count, seed, epoch):
+        sources = {}
+        for number, example in enumerate(self.examples):
+            sources.setdefault(id(example.source), (example.source.name, []))[1].append(number)
+        if len(sources) != len(self._file_weights):
+            raise InputError.naming(
+                "{file_weights} and the files of {train} must be as many. Received: {} and {}.",
+                counted(len(self._file_weights), "weight"),
+                counted(len(sources), "file"),
+            )
+        batches, counts = file_batches(
+            [np.array(numbers) for _, numbers in sources.values()],
+            self._file_weights,
+            lambda numbers, **options: self._batches_of(numbers, seed=seed, **options),
+            count=count,
+            seed=seed,
+            epoch=epoch,
+        )
+        for (name, _), of_file in zip(sources.values(), counts, strict=True):
+            if not of_file:
+                raise InputError.naming(
+                    "By {file_weights}, {} would have none of the {:,} batches of an epoch. Give "
+                    "it a larger weight, or use a smaller {batch_size}.",
+                    name,
+                    count,
+                )
         return batches
 
     def training_batches(self, *, steps, seed, epochs=1, first_step=0):
@@ -103,13 +171,19 @@ def group_sequences(task, examples, *, max_length, labelled):
         skipped = prompt_tokens(task, of_flat)
         columns["prompt_tokens"] = tf.RaggedTensor.from_row_lengths(skipped, counts)
     is_trained_on = labelled and examples[0].form == task.form
-    labels = {"embedding": _labels(examples, counts)} if is_trained_on else {}
+    labels, guides = {}, None
+    if is_trained_on and task.settings.guide is not None:
+        labels["embedding"], guides = _guides(task.settings.guide, examples, counts)
+    elif is_trained_on:
+        labels["embedding"] = _labels(examples, counts)
     return GroupSequences(
         examples,
         ids,
         texts=_numbers(texts) if examples[0].form in (PAIRS, TEXTS) else [()] * len(examples),
         needed=FORM_NAMES[task.form],
         least=3 if task.settings.loss == TRIPLET else 1,
+        guides=guides,
+        file_weights=as_list(task.settings.file_weights),
         labels=labels,
         columns=columns,
         **task.framing(max_length),
@@ -176,7 +250,42 @@ def _numbers(texts):
 
 
 def _labels(examples, counts):
-    """float32 (N, 1), the labels, or (N, n), 1 for each text that an example has."""
+    """float32 (N, 1), the labels, or (N, n), 1 for each text that an example has.
+
+    Labels that are strings have numbers, from 0 in their order.
+    """
+    if examples[0].form == LABELS:
+        numbers = {}
+        return np.array(
+            [[numbers.setdefault(example.label, len(numbers))] for example in examples], np.float32
+        )
     if examples[0].label is not None:
         return np.array([[example.label] for example in examples], np.float32)
     return (np.arange(max(counts)) < np.array(counts)[:, None]).astype(np.float32)
+
+
+def _guides(folder, examples, counts):
+    """-> (int32 (N, n), the number of each text's vector from 1, float32 (U + 1, G), the vectors).
+
+    Of a text that an example has not, the number is 0, and its vector is 0. The vectors are those
+    of a guide, which encodes anchors as queries and other texts as documents, each once.
+    """
+    guide = load_task(find_model_folder(folder))
+    if "text-vectors" not in guide.OFFERS:
+        raise InputError.naming(
+            "{guide} is {}, a model of the task {}. Expected one with vectors of texts: a folder "
+            "of sentence-transformers, or a model that was fine-tuned with {task} text-embedding.",
+            folder,
+            guide.TASK_TYPE,
+        )
+    places = {}
+    numbers = np.zeros((len(examples), max(counts)), np.int32)
+    for row, example in enumerate(examples):
+        for column, text in enumerate(example.texts):
+            key = (DOCUMENT if column else QUERY, text)
+            numbers[row, column] = places.setdefault(key, len(places) + 1)
+    vectors = np.zeros((len(places) + 1, guide.size_of(None)), np.float32)
+    for role, encode in ((QUERY, guide.encode_query), (DOCUMENT, guide.encode_document)):
+        texts = {text: place for (of, text), place in places.items() if of == role}
+        vectors[[*texts.values()]] = encode([*texts])
+    return numbers, vectors

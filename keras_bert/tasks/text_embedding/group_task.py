@@ -15,7 +15,7 @@ from keras_bert.readers.text_groups import FORM_NAMES, TextGroupSource
 from keras_bert.readers.text_notes import contradictions
 from keras_bert.tasks.metrics import worst_first
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.text_embedding import BINARY, PAIRS, SCORES, TEXTS
+from keras_bert.tasks.text_embedding import BINARY, LABELS, PAIRS, SCORES, TEXTS
 from keras_bert.tasks.text_embedding.evaluation import metrics_with, pair_errors
 from keras_bert.tasks.text_embedding.metrics import pair_similarities
 
@@ -71,10 +71,18 @@ class GroupTask(Task):
                 f"{first.source.name} has a single example. A text is told from those of others, "
                 "so that training needs several."
             )
-        if len({example.label for example in examples}) == 1 and first.label is not None:
+        other = next((example for example in examples if example.form != first.form), None)
+        if other is not None:
             raise InputError(
-                f"{first.source.name} has a single score or label ({first.label:g}). Training "
-                "needs examples with different ones."
+                f"{first.source.name} has {FORM_NAMES[first.form]}, and {other.source.name} "
+                f"{FORM_NAMES.get(other.form, 'documents and queries')}. A run trains on one form: "
+                "train on one after another."
+            )
+        if len({example.label for example in examples}) == 1 and first.label is not None:
+            label = first.label if isinstance(first.label, str) else f"{first.label:g}"
+            raise InputError(
+                f"{first.source.name} has a single score or label ({label}). Training needs "
+                "examples with different ones."
             )
         return {"form": first.form}
 
@@ -110,6 +118,8 @@ class GroupTask(Task):
         if form == BINARY:
             ones = sum(example.label > 0 for example in train)
             line += f" ({ones:,} with 1)"
+        if form == LABELS:
+            line += f" ({len({example.label for example in train}):,} different)"
         other = dev[0].form
         of_dev = "" if other == form else f": {FORM_NAMES.get(other, 'a retrieval folder')}"
         return f"{line}. {counted(len(dev), 'dev example')}{of_dev}."
@@ -149,6 +159,7 @@ class GroupTask(Task):
         * Anchors and positives: of each anchor its positives are looked for among the positives
           and negatives of all (see `retrieval_metrics`), and with negatives `triplet_accuracy`.
         * A retrieval folder: see `retrieval_metrics`.
+        * Texts with labels: of each text the others of its label are looked for among all others.
 
         The vectors are those of the setting `size`.
         """

@@ -9,6 +9,8 @@ from keras import ops
 
 from keras_bert.heads.pooling import unit_vectors
 from keras_bert.tasks.text_embedding import (
+    ANGLE,
+    BATCH_TRIPLETS,
     CONTRASTIVE,
     COSENT,
     COSINE_ERROR,
@@ -22,7 +24,7 @@ from keras_bert.tasks.text_embedding import (
 
 _NEVER = -1e9  # a logit of what is not there
 # The losses with a value for each row, which a weight of the row multiplies.
-OF_ROWS = tuple(name for name in LOSSES if name != COSENT)
+OF_ROWS = tuple(name for name in LOSSES if name not in (COSENT, ANGLE, BATCH_TRIPLETS))
 
 
 def in_batch_negatives(vectors, present, *, scale=SCALE, symmetric=False):
@@ -51,6 +53,48 @@ def in_batch_negatives(vectors, present, *, scale=SCALE, symmetric=False):
     return (losses + _cross_entropy_of_diagonal(backward)) / 2
 
 
+def guided_in_batch_negatives(vectors, guides, *, scale=SCALE, margin=0.0, relative_margin=0.0):
+    """`in_batch_negatives` without what a guide takes for positives, too: GISTEmbed (B,).
+
+    The candidates of an anchor are the positives, the other anchors and the negatives of all rows,
+    and with its positive also the other positives (Solatorio 2024). A text is left out if the guide
+    finds it nearer to the anchor, or to the positive in the last case, than s - margin, or than
+    s - |s| relative_margin, where s is its cosine of anchor and positive.
+
+    Args:
+        vectors: see `in_batch_negatives`.
+        guides: (B, m, G), m at least n: the guide's vectors of the same texts, 0 where a row has
+            fewer texts than others.
+        scale: see `in_batch_negatives`.
+        margin, relative_margin: in cosines of the guide, and as a fraction.
+    """
+    unit, guide = unit_vectors(vectors), unit_vectors(guides[:, : ops.shape(vectors)[1]])
+    of_pair = ops.sum(guide[:, 0] * guide[:, 1], axis=-1, keepdims=True)  # (B, 1)
+    limit = of_pair - ops.maximum(margin, relative_margin * ops.abs(of_pair))
+    rows = ops.arange(ops.shape(unit)[0])
+    is_own = ops.equal(rows[:, None], rows[None])  # (B, B)
+
+    def logits(first, second, *, keeps_own):
+        """(B, D), (M, D) of vectors and of the guide -> (B, M)."""
+        is_near = ops.matmul(first[1], ops.transpose(second[1])) > limit
+        if keeps_own is not None:
+            is_near = ops.where(is_own, not keeps_own, is_near)
+        cosines = ops.matmul(first[0], ops.transpose(second[0]))
+        return ops.where(is_near, _NEVER, scale * cosines)
+
+    anchors, positives = ((unit[:, place], guide[:, place]) for place in (0, 1))
+    # All first negatives, then all second ones, and so on, as `in_batch_negatives` has them.
+    rest = [ops.reshape(ops.swapaxes(x[:, 2:], 0, 1), (-1, ops.shape(x)[2])) for x in (unit, guide)]
+    is_there = ops.any(ops.not_equal(rest[1], 0), axis=-1)[None]  # (1, M)
+    parts = [
+        logits(anchors, positives, keeps_own=True),
+        logits(anchors, anchors, keeps_own=False),
+        logits(positives, positives, keeps_own=False),
+        ops.where(is_there, logits(anchors, rest, keeps_own=None), _NEVER),
+    ]
+    return _cross_entropy_of_diagonal(ops.concatenate(parts, axis=1))
+
+
 def triplet(vectors, present, *, margin=MARGINS[TRIPLET]):
     """max(|a - p| - |a - n| + margin, 0), the mean over a row's negatives: (B,).
 
@@ -75,10 +119,61 @@ def cosent(vectors, scores, *, scale=SCALE):
         vectors: (B, 2, D).
         scores: (B, 1).
     """
-    cosines = scale * _cosines(vectors)  # (B,)
-    differences = cosines[None, :] - cosines[:, None]  # (i, j): cos_j - cos_i
+    return _in_order(_cosines(vectors), scores, scale=scale)
+
+
+def angle(vectors, scores, *, scale=SCALE):
+    """`cosent` of the angle in the complex plane in place of the cosine (Li and Li 2023): ().
+
+    The first half of a vector of norm 1 is the real part of D/2 complex numbers, and the second
+    the imaginary one. In place of the cosine is the absolute sum of the real and imaginary parts
+    of the product of one vector and the other's conjugate; D is even.
+
+    Args:
+        vectors, scores: see `cosent`.
+    """
+    unit = unit_vectors(vectors)
+    (real, imaginary), (other_real, other_imaginary) = (
+        ops.split(unit[:, place], 2, axis=-1) for place in (0, 1)
+    )
+    crossed = ops.sum(imaginary * other_real - real * other_imaginary, axis=-1)
+    return _in_order(ops.abs(_cosines(vectors) + crossed), scores, scale=scale)
+
+
+def _in_order(similarity, scores, *, scale):
+    """log(1 + Σ exp(scale (s_j - s_i))) over rows with score_i > score_j: (B,), (B, 1) -> ()."""
+    similarity = scale * similarity
+    differences = similarity[None, :] - similarity[:, None]  # (i, j): s_j - s_i
     differences = ops.where(scores > ops.transpose(scores), differences, _NEVER)
     return ops.logsumexp(ops.concatenate([ops.zeros((1,)), ops.reshape(differences, (-1,))]))
+
+
+def batch_triplets(vectors, labels, *, margin=MARGINS[BATCH_TRIPLETS], of_cosines=True):
+    """max(d(a, p) - d(a, n) + margin, 0), the mean over all triplets of a batch above 0: ().
+
+    A triplet is two texts of one label, and a text of another (Schroff et al. 2015; Hermans et al.
+    2017). One value for a batch, and B³ numbers.
+
+    Args:
+        vectors: (B, 1, D).
+        labels: (B, 1), a number for each label.
+        margin: in distances.
+        of_cosines: whether a distance is 1 - cosine, or Euclidean.
+    """
+    x = vectors[:, 0]
+    if of_cosines:
+        unit = unit_vectors(x)
+        distances = 1 - ops.matmul(unit, ops.transpose(unit))  # (B, B)
+    else:
+        distances = _distance(x[:, None], x[None])
+    same = ops.equal(labels, ops.transpose(labels))
+    rows = ops.arange(ops.shape(x)[0])
+    is_positive = ops.logical_and(same, ops.not_equal(rows[:, None], rows[None]))
+    is_triplet = ops.logical_and(is_positive[:, :, None], ops.logical_not(same)[:, None])
+    losses = ops.relu(distances[:, :, None] - distances[:, None] + margin)  # (anchor, p, n)
+    losses = ops.where(is_triplet, losses, 0.0)
+    count = ops.sum(ops.cast(losses > 1e-16, "float32"))
+    return ops.sum(losses) / ops.maximum(count, 1.0)
 
 
 def cosine_error(vectors, scores):
@@ -135,20 +230,36 @@ class GroupLoss(keras.losses.Loss):
     It is not a mean over an epoch: the other rows of a batch are a part of it. With `sizes` it is
     the weighted sum of the loss at each size.
 
-    The labels are (B, n), 1 for each text that a row has, or (B, 1), the score or the 0 or 1.
+    The labels are (B, n), 1 for each text that a row has, or (B, 1), the score, the 0 or 1 or the
+    number of the label; with `guided` they are the guide's vectors (B, n, G), 0 for no text.
 
     Args:
         loss: its name.
         scale, symmetric, margin: see the functions; those that it has not are ignored.
+        guided: whether it is `guided_in_batch_negatives`.
+        guide_margin, guide_relative_margin: its margins.
         sizes: of Matryoshka, or empty for the whole vectors.
         weights: the weight of each size.
     """
 
     def __init__(
-        self, loss, *, scale=SCALE, symmetric=False, margin=None, sizes=(), weights=(), name=None
+        self,
+        loss,
+        *,
+        scale=SCALE,
+        symmetric=False,
+        margin=None,
+        guided=False,
+        guide_margin=0.0,
+        guide_relative_margin=0.0,
+        sizes=(),
+        weights=(),
+        name=None,
     ):
         super().__init__(name=name or loss.replace("-", "_"), dtype="float32")
         self.loss, self.scale, self.symmetric, self.margin = loss, scale, symmetric, margin
+        self.guided, self.guide_margin = guided, guide_margin
+        self.guide_relative_margin = guide_relative_margin
         self.sizes, self.weights = [*sizes], [*weights]
 
     def call(self, y_true, y_pred):
@@ -162,18 +273,29 @@ class GroupLoss(keras.losses.Loss):
         )
 
     def _of(self, vectors, labels):
-        margin = MARGINS.get(self.loss) if self.margin is None else self.margin
-        if self.loss in (IN_BATCH, SIMCSE):
-            symmetric = self.symmetric and self.loss == IN_BATCH
-            return in_batch_negatives(vectors, labels, scale=self.scale, symmetric=symmetric)
-        if self.loss == TRIPLET:
-            return triplet(vectors, labels, margin=margin)
-        if self.loss == COSENT:
-            return cosent(vectors, labels, scale=self.scale)
-        if self.loss == COSINE_ERROR:
-            return cosine_error(vectors, labels)
-        return contrastive(vectors, labels, margin=margin)
+        if self.guided:
+            margins = {"margin": self.guide_margin, "relative_margin": self.guide_relative_margin}
+            return guided_in_batch_negatives(vectors, labels, scale=self.scale, **margins)
+        function, names = _FUNCTIONS[self.loss]
+        options = {name: getattr(self, name) for name in names}
+        if "margin" in names and self.margin is None:
+            options["margin"] = MARGINS[self.loss]
+        return function(vectors, labels, **options)
 
     def get_config(self):
-        names = ("loss", "scale", "symmetric", "margin", "sizes", "weights")
+        names = ("loss", "scale", "symmetric", "margin", "guided", "guide_margin")
+        names = (*names, "guide_relative_margin", "sizes", "weights")
         return {"name": self.name, **{name: getattr(self, name) for name in names}}
+
+
+# Each loss: its function of vectors and labels, and the names of its options.
+_FUNCTIONS = {
+    IN_BATCH: (in_batch_negatives, ("scale", "symmetric")),
+    TRIPLET: (triplet, ("margin",)),
+    COSENT: (cosent, ("scale",)),
+    ANGLE: (angle, ("scale",)),
+    COSINE_ERROR: (cosine_error, ()),
+    CONTRASTIVE: (contrastive, ("margin",)),
+    BATCH_TRIPLETS: (batch_triplets, ("margin",)),
+    SIMCSE: (in_batch_negatives, ("scale",)),
+}

@@ -14,11 +14,13 @@ from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import GroupChoices
 from keras_bert.heads.pooling import encoder_outputs, parts_of, pooled, unit_vectors
 from keras_bert.heads.projection import Projection
+from keras_bert.layers.recomputing import in_chunks
 from keras_bert.readers.retrieval_folder import RETRIEVAL
 from keras_bert.readers.text_groups import FORM_NAMES
 from keras_bert.tasks.fitting import dataset_info
 from keras_bert.tasks.losses import LossOfWholeBatch, replica_count
 from keras_bert.tasks.text_embedding import (
+    ANGLE,
     DOCUMENT,
     FORMS,
     LONGEST_STATIC,
@@ -55,15 +57,15 @@ class TextEmbedder(GroupTask):
     Args:
         encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
         form: what it is trained on: "pairs" (of an anchor and its positive, and negatives),
-            "scores" (pairs of texts with a score), "binary" (with 0 or 1) or "texts" (plain ones).
-            None is by the loss, else "pairs".
+            "scores" (pairs of texts with a score), "binary" (with 0 or 1), "labels" (texts with a
+            label) or "texts" (plain ones). None is by the loss, else "pairs".
         **settings: see `TextEmbeddingSettings`.
 
     Attributes: `form`, `width` (D), `projections` (the dense layers), `dropout`.
 
     Raises:
-        InputError: the loss is for another form, a size is larger than D, or the first token of a
-            causal encoder is read.
+        InputError: the loss is for another form, a size is larger than D, D is odd for the loss
+            "angle", or the first token of a causal encoder is read.
     """
 
     TASK_TYPE = "text-embedding"
@@ -96,6 +98,10 @@ class TextEmbedder(GroupTask):
                 ", ".join(LOSSES_OF[self.form]),
             )
         super().__init__(encoder, tokenizer, **settings)
+        # TensorFlow's chunks are of any size, which XLA does not compile.
+        self.supports_jit = self.settings.chunk_size is None or (
+            keras.backend.backend() != "tensorflow"
+        )
 
     def defaults_for(self, settings):
         encoder = self.encoder
@@ -135,6 +141,11 @@ class TextEmbedder(GroupTask):
                 raise InputError.naming(
                     "{" + name + "} is {}, but a vector has {} numbers.", largest, self.width
                 )
+        odd = [size for size in (*settings.sizes, self.width) if size % 2]
+        if settings.loss == ANGLE and odd:
+            raise InputError.naming(
+                "{loss} angle is for vectors of an even size. Received: {}.", odd[0]
+            )
         self.METRIC = settings.metric or METRIC_OF.get(self.form)
         self.SHOWN = {"loss": "loss", **dict.fromkeys(filter(None, [self.METRIC]), self.METRIC)}
 
@@ -161,6 +172,13 @@ class TextEmbedder(GroupTask):
         if self.settings.normalize:
             vector = unit_vectors(vector)
         return {"embedding": GroupChoices()(vector, mask)}
+
+    def call(self, inputs, training=None, mask=None):
+        size = self.settings.chunk_size
+        if size is None or not training:
+            return super().call(inputs, training=training, mask=mask)
+        whole = super().call
+        return in_chunks(self, lambda part: whole(part, training=True), inputs, size=size)
 
     @property
     def inferred_arguments(self):
@@ -302,6 +320,9 @@ class TextEmbedder(GroupTask):
             scale=settings.scale,
             symmetric=settings.symmetric,
             margin=settings.margin,
+            guided=settings.guide is not None,
+            guide_margin=settings.guide_margin,
+            guide_relative_margin=settings.guide_relative_margin,
             sizes=sizes,
             weights=as_list(settings.matryoshka_weights) or [1.0] * len(sizes),
         )

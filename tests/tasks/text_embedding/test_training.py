@@ -8,7 +8,7 @@ import pytest
 
 import keras_bert as kb
 from keras_bert.base.errors import InputWarning
-from keras_bert.tasks.text_embedding import BINARY, PAIRS, SCORES, TEXTS
+from keras_bert.tasks.text_embedding import BINARY, LABELS, PAIRS, SCORES, TEXTS
 from tests.messages import raises_input_error
 from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
@@ -23,9 +23,15 @@ ROWS = {
     PAIRS: [{"anchor": a, "positive": b, "negative": f"w1 {a}"} for a, b in PAIR],
     SCORES: [{"text_a": a, "text_b": b, "score": n} for n, (a, b) in enumerate(PAIR)],
     BINARY: [{"text_a": a, "text_b": b, "label": n % 2} for n, (a, b) in enumerate(PAIR)],
+    LABELS: [{"text": a, "label": f"l{n % 3}"} for n, (a, _) in enumerate(PAIR)],
     TEXTS: [{"text": a} for a, _ in PAIR],
 }
-METRICS = {PAIRS: "ndcg@10", SCORES: "spearman", BINARY: "average_precision"}
+METRICS = {
+    PAIRS: "ndcg@10",
+    SCORES: "spearman",
+    BINARY: "average_precision",
+    LABELS: "ndcg@10",
+}
 
 
 def embedder(**settings):
@@ -81,6 +87,66 @@ def test_every_form_is_trained_by_its_loss_and_selected_by_the_metric_of_the_dev
     assert kept[METRICS[dev]] == pytest.approx(metrics["dev"][METRICS[dev]], abs=1e-6)
     # The loss of pairs says nothing of scores.
     assert ("loss" in kept) == (form == dev)
+
+
+def test_texts_find_those_of_their_label():
+    task = embedder(max_length=8)
+    rows = [*ROWS[LABELS], {"text": "w11", "label": "alone"}]
+    metrics = kb.evaluate(task, rows)
+    assert metrics["queries"] == 8 and metrics["documents"] == 9
+    vectors, labels = task.encode([r["text"] for r in rows]), [r["label"] for r in rows]
+    similarity = task.similarity(vectors, vectors) - 9 * np.eye(9)
+    nearest = [labels[n] for n in similarity.argmax(axis=1)[:8]]
+    assert metrics["accuracy@1"] == np.mean([a == b for a, b in zip(nearest, labels, strict=False)])
+    with raises_input_error("has no label twice"):
+        kb.evaluate(task, rows[-3:])
+    assert [e.form for e in task.read(rows, text_column="text")] == [TEXTS] * 9
+    assert [e.label for e in task.read([{"a": "w1", "b": 2}], fields="text=a,label=b")] == ["2"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two files of pairs, 8 rows and 4, without a common text."""
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    others = [(f"{b} w0 w0", f"{b} w1 w1") for b, _ in PAIR[:4]]
+    for path, pairs in zip(paths, (PAIR, others), strict=True):
+        pandas.DataFrame(pairs, columns=["anchor", "positive"]).to_csv(path, index=False)
+    return paths
+
+
+def test_files_with_a_weight_each_have_batches_of_their_own(files, train, tmp_path):
+    task = embedder(max_length=8, file_weights=[1, 2])
+    examples = [example for path in files for example in task.read(path)]
+    sequences = task.features(examples, labelled=True)
+    for epoch in range(3):
+        batches = sequences.epoch_batches(count=6, seed=shifted(1), epoch=epoch)
+        assert sorted({n >= 8 for n in b} == {True} for b in batches) == [False] * 2 + [True] * 4
+        assert all(len({n >= 8 for n in batch}) == 1 for batch in batches)
+    metrics, _ = train(files, ROWS[PAIRS], file_weights=[1, 2], batch_size=2)
+    assert metrics["steps"] == 6
+    for weights, message in (
+        ([1, 2, 3], "`file_weights` and the files of `train` must be as many. Received: 3 weights"),
+        ([1, 99], "a.csv would have none of the 6 batches of an epoch"),
+    ):
+        with raises_input_error(message):
+            train(files, ROWS[PAIRS], file_weights=weights, batch_size=2)
+    with raises_input_error("A run trains on one form: train on one after another."):
+        pandas.DataFrame(ROWS[SCORES]).to_csv(tmp_path / "c.csv", index=False)
+        train([files[0], tmp_path / "c.csv"], ROWS[PAIRS])
+
+
+@pytest.mark.slow
+def test_a_killed_run_of_files_with_weights_ends_with_the_same_weights(files, start, tmp_path):
+    given = {
+        **{"task": "text-embedding", "model": start, "train": files, "epochs": 3},
+        **{"dev": ROWS[PAIRS], "batch_size": 3, "learning_rate": 1e-2, "seed": shifted(3)},
+        **{"checkpoint_every": 1, "keep": "last", "file_weights": [3, 1]},
+    }
+    output, killed = tmp_path / "run", tmp_path / "killed"
+    with copied(output, killed, after_step=6):
+        kb.finetune(**given, output=output)
+    kb.finetune(**given, output=killed)
+    assert_same_weights(killed, output)
 
 
 def test_dev_data_of_another_form_and_the_sizes(train, folder, start, tmp_path):
