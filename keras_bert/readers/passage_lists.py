@@ -71,15 +71,14 @@ class ScoredPairSource(TextSource):
     """
 
     def __init__(self, data, *, fields=None, schema=None, group_by_query=False, **common):
-        self._of_lists, self._groups = {}, group_by_query
+        self._of_lists, self._groups, self._is_remembered = {}, group_by_query, False
         if _names_lists(fields):
             given = parse_fields(fields, parts=(*_PARTS, "anchor"))
             given = {"query" if part == "anchor" else part: names for part, names in given.items()}
             self._of_lists = {p: [n.strip() for n in x.split(BETWEEN)] for p, x in given.items()}
             fields = None
         elif fields is None and {"query"} <= {*(schema or {})} <= {*_PARTS}:
-            self._of_lists, schema = schema, None
-        self._is_remembered = fields is None and schema is None
+            self._of_lists, schema, self._is_remembered = schema, None, True
         options = {"texts": PAIR, "form": score, "fields": fields, "schema": schema}
         super().__init__(data, **options, **common)
 
@@ -103,11 +102,14 @@ class ScoredPairSource(TextSource):
 
     def _list_columns(self, table):
         """{part: columns} of a table of lists; None of pairs."""
-        if self._of_lists:
-            present = all(table.column(n) for names in self._of_lists.values() for n in names)
-            if present or not self._is_remembered:
-                columns = {p: [*map(table.existing, n)] for p, n in self._of_lists.items()}
-                return self._checked_parts(table, columns)
+        of_lists = self._of_lists
+        if self._is_remembered:  # what is only for training may be missing
+            there = {part for part, names in of_lists.items() if all(map(table.column, names))}
+            needed = {*of_lists} - {"scores", "margins", *(["grades"] * (not self._need_labels))}
+            of_lists = {p: n for p, n in of_lists.items() if p in there} if needed <= there else {}
+        if of_lists:
+            columns = {p: [*map(table.existing, n)] for p, n in of_lists.items()}
+            return self._checked_parts(table, columns)
         if not table.has_names or self.columns.given_names:
             return None
         names = [name for name in table.names if not is_unnamed(name)]

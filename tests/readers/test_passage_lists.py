@@ -86,6 +86,11 @@ def test_columns_of_training_are_used_again():
     rows = [{"a": "q", "b": ["x", "y"], "c": [0, 1], "passages": "no"}]
     schema = {"query": ["a"], "passages": ["b"], "grades": ["c"]}
     assert lists(rows, schema=schema) == [("q", ("x", "y"), (0, 1), None)]
+    assert lists([{"a": "q", "b": ["x", "y"]}], schema=schema, need_labels=False) == [
+        ("q", ("x", "y"), None, None)
+    ]
+    with raises_input_error("has no column"):
+        read(rows, fields="query=a,passages=b,grades=nowhere")
     (pair,) = read([{"query": "q", "passage": "p", "score": 1}], schema=schema)[1]
     assert (pair.text, pair.text_b, pair.label) == ("q", "p", 1)
 

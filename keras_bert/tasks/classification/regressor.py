@@ -256,6 +256,15 @@ class Regressor(TextTask):
         Of lists of passages, also that they are lists.
         """
         are_lists = _are_lists(examples)
+        other = next((e for e in examples if isinstance(e, PassageList) != are_lists), None)
+        if other is not None:  # of another file
+            raise other.error(
+                Naming(
+                    "{}, and the first training example is {}. With {group_by_query}, pairs become "
+                    "lists.",
+                    *("a pair", "a list of passages")[:: 1 if are_lists else -1],
+                )
+            )
         labels = [e.grades if are_lists else (e.label,) for e in examples]
         scores = np.array([x for some in labels for x in some], np.float64)
         if (scores == scores[0]).all():

@@ -286,6 +286,18 @@ def test_what_does_not_go_together():
         task.fit(GRADES, sample_weight=np.ones(8), verbose=0)
 
 
+def test_files_of_lists_and_of_pairs(train, tmp_path):
+    files = []
+    for name, rows in (("lists", GRADES), ("pairs", PAIRS)):
+        files.append(tmp_path / f"{name}.jsonl")
+        files[-1].write_text("\n".join(map(json.dumps, rows)) + "\n")
+    options = {"dev": GRADES, "loss": "squared-error"}
+    with raises_input_error("line 1: a pair, and the first training example is a list of passag"):
+        train(files, **options)
+    metrics, _, _ = train(files, group_by_query=True, **options)
+    assert metrics["train_examples"] == 16
+
+
 def test_what_is_left_out_is_said(train):
     rows = [*GRADES, {"query": "w9", "passages": ["w1", "w2"], "grades": [0, 0]}]
     rows.append({"query": "w9", "passages": ["w1"], "grades": [1]})
