@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from keras_bert.readers.text_groups import BINARY, PAIRS, SCORES, TEXTS, TextGroupSource
+from keras_bert.readers.text_groups import BINARY, LABELS, PAIRS, SCORES, TEXTS, TextGroupSource
 from tests.messages import raises_input_error
 
 
@@ -39,7 +39,7 @@ def table(**columns):
             (BINARY, [("a", "b", 0.0)]),
         ),
         ({"text": ["a"]}, (TEXTS, [("a",)])),
-        ({"text": ["a"], "label": ["x"]}, (TEXTS, [("a",)])),
+        ({"text": ["a"], "label": ["x"]}, (LABELS, [("a", "x")])),
     ],
 )
 def test_names_choose_the_form(columns, expected):
