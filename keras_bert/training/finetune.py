@@ -35,6 +35,7 @@ from keras_bert.training.finetuning_settings import (
 from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.loop import train
 from keras_bert.training.parts.bad_batch import BadBatch
+from keras_bert.training.parts.distillation import Distillation
 from keras_bert.training.parts.early_stopping import EarlyStopping
 from keras_bert.training.parts.findings import Findings
 from keras_bert.training.parts.frozen_encoder import FrozenEncoder
@@ -269,6 +270,7 @@ class FinetuningRun(Run):
         default_settings: the settings with the default rate and epochs.
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
         splits: what the model is trained and evaluated on, a list of `SequenceBatches`.
+        losses: the losses by output; None is the task's own, with its metrics.
         kept, outputs: which model is kept, and its outputs on `dev`, once they are known.
     """
 
@@ -278,6 +280,7 @@ class FinetuningRun(Run):
     default_settings: FinetuneSettings
     encoded: dict
     splits: list = dataclasses.field(default_factory=list)
+    losses: dict | None = None
     kept: dict | None = None
     outputs: dict | None = None
 
@@ -297,6 +300,7 @@ class FinetuningRun(Run):
 PARTS = (
     *(
         TrainedLayers,
+        Distillation,
         FrozenEncoder,
         TensorBoard,
         BadBatch,
@@ -309,7 +313,7 @@ PARTS = (
 )
 
 
-def finetune_on(data, settings, report, *, encoded=None):
+def finetune_on(data, settings, report, *, encoded=None, command="finetune"):
     """Makes a run in the folder `settings.output`, or resumes it there; returns the metrics.
 
     Args:
@@ -317,11 +321,12 @@ def finetune_on(data, settings, report, *, encoded=None):
         settings: those of the run, resolved by the recipe of the data but for its defaults.
         report: called with each line about the run.
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
+        command: the command that makes it.
     """
     count = sample_size(settings.train_fraction, data.train.examples)
     settings, defaults = data.recipe.with_defaults(settings, count, report)
     plan = finetuning_plan(settings, data.train)
-    with run_of(settings, command="finetune", inputs=data.inputs) as folder:
+    with run_of(settings, command=command, inputs=data.inputs) as folder:
         if folder.finished:
             report(f"The run in {settings.output} is finished already. These are its results.")
             return folder.read_metrics()
@@ -362,7 +367,10 @@ def _trained(run):
             task, run.examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
         )
         run.splits[0] = few_shapes or run.examples
-    compile_for(settings, plan, model=run.model, task=task, jit_compile=few_shapes is not None)
+    jit_compile = few_shapes is not None
+    compile_for(
+        settings, plan, model=run.model, task=task, jit_compile=jit_compile, losses=run.losses
+    )
     run.source = LabelledExamples(
         run.model, task, *run.splits, dev_examples=run.dev, plan=plan, settings=settings
     )

@@ -59,7 +59,7 @@ class Regressor(TextTask):
     HEAD_SCALES = {"scorer": "scale"}
     ACTIVATIONS = tuple(ACTIVATION_CLASSES)
     SETTINGS = RegressionSettings
-    ANSWER = "score"
+    ANSWER = TEACHES = "score"
     METRIC = "pearson"
     SHOWN = {"loss": "loss", "mse": "squared error", "pearson": "Pearson", "spearman": "Spearman"}
 
