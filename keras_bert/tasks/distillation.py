@@ -133,11 +133,12 @@ class TaughtLoss(keras.losses.Loss):
         return {name: getattr(self, name) for name in names}
 
 
-def check_known_labels(examples, labels):
-    """Raises InputError for labels of examples that a teacher does not have."""
-    if not labels:
+def check_known_labels(teacher, examples):
+    """Raises InputError for labels of labelled examples that a teacher does not have."""
+    if not (teacher.MIN_LABELS and examples):
         return
-    own = {label for example in examples for label in example.labels if label is not None}
+    labels = teacher.labels
+    own = {label for example in examples for label in teacher.labels_of(example)}
     if others := sorted(map(str, own - {*labels})):
         raise InputError(
             f"{examples[0].source.name} has the labels {listed(others, quote=chr(34))}, which the "

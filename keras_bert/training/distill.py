@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import hashlib
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -28,15 +27,18 @@ from keras_bert.readers.examples import (
     not_reported,
     report_source,
 )
+from keras_bert.readers.retrieval_folder import RETRIEVAL
 from keras_bert.readers.sources import files_of
-from keras_bert.tasks.classification import ClassifierSettings
+from keras_bert.tasks.classification import NO_WEIGHTS, ClassifierSettings
 from keras_bert.tasks.distillation import (
+    SCORES,
     VECTORS,
     check_known_labels,
     check_teachable,
     kind_of,
 )
-from keras_bert.tasks.text_embedding import LONGEST_STATIC, SCORES, TEXTS
+from keras_bert.tasks.text_embedding import LONGEST_STATIC, TEXTS
+from keras_bert.tasks.text_embedding import SCORES as RATED
 from keras_bert.tasks.text_embedding.metrics import pair_similarities
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.devices import scope_of_run
@@ -83,7 +85,8 @@ def distill(*, report=None, **settings) -> dict[str, Any]:
         **settings: the fields of `DistillSettings`, and those of the teacher's task.
         report: called with each line about the files and the training, such as `print`.
 
-    `data` and `dev` may also be data in memory, as for `keras_bert.finetune`. Of `data` and of a
+    `data` and `dev` may also be data in memory, as for `keras_bert.finetune`, and `data` a list of
+    texts. Of `data` and of a
     part of it that is held back as `dev`, examples without a label have the teacher's answer as
     their label in metrics.
 
@@ -105,7 +108,7 @@ def distill(*, report=None, **settings) -> dict[str, Any]:
     if settings.get("static") and settings.get("data") is None:
         return _distill_static(StaticDistillSettings.of(settings), report)
     task_type = _task_type(teacher_folder, settings)
-    given = {**settings, "task": task_type}
+    given = {**settings, "task": task_type, "data": _in_memory(settings.get("data"))}
     settings = distill_settings(task_type).of(given)
     check_callbacks(settings.callbacks)
     with scope_of_run(settings, report, command="distill"):
@@ -125,6 +128,12 @@ def distill(*, report=None, **settings) -> dict[str, Any]:
             summary=lambda metrics, models: over_seeds(metrics, runs),
             report=report,
         )
+
+
+def _in_memory(data):
+    """The data, where a sequence of strings are texts, and not files as elsewhere."""
+    are_texts = isinstance(data, list | tuple) and all(isinstance(text, str) for text in data)
+    return [{"text": text} for text in data] if are_texts else data
 
 
 def _teacher_folder(settings):
@@ -206,6 +215,10 @@ def read_taught_data(settings, given, report) -> FinetuningData:
             "{crf} gives probabilities for whole sequences only, of which a student learns none. "
             "Leave it out."
         )
+    if getattr(settings, "class_weights", NO_WEIGHTS) != NO_WEIGHTS:
+        raise InputError.naming(
+            "{class_weights} is for labels, and a student learns probabilities. Leave it out."
+        )
     start = starting_point(settings, folder, teacher)
     _check_width(start, teacher)
     kind = kind_of(teacher)
@@ -216,9 +229,7 @@ def read_taught_data(settings, given, report) -> FinetuningData:
     train = _labelled(teacher, train, predictions, kind)
     dev = _dev(teacher, dev, kind, settings, report)
     given, settings = _with_teachers(given, settings, teacher, start)
-    inferred = {**teacher.inferred_arguments}
-    if kind == VECTORS:
-        inferred["form"] = TEXTS
+    inferred = _inferred(teacher, train, kind)
     data = read_data(settings, given, report, examples=(train, dev, inferred), start=start)
     teaching = Teaching(
         kind=kind,
@@ -228,13 +239,24 @@ def read_taught_data(settings, given, report) -> FinetuningData:
         temperature=settings.distillation_temperature,
         label_weight=settings.label_weight,
     )
-    of_answers = hashlib.sha256(np.ascontiguousarray(answers).tobytes()).hexdigest()
-    inputs = {**data.inputs, "teacher": fingerprint_of_folder(folder), "answers": of_answers}
+    inputs = {**data.inputs, "teacher": fingerprint_of_folder(folder)}
     report(
         f"{counted(len(train), 'example')}, {int(known.sum()):,} of them with a label of their "
         f"own; {counted(len(dev), 'dev example')}."
     )
     return dataclasses.replace(data, teaching=teaching, inputs=inputs)
+
+
+def _inferred(teacher, train, kind):
+    """The arguments of a student that follow from its teacher, or from the teacher's answers."""
+    inferred = dict(teacher.inferred_arguments)
+    if kind == VECTORS:
+        return {**inferred, "form": TEXTS}
+    if kind == SCORES and teacher.activation is not None:
+        return {**inferred, "activation": teacher.activation}
+    if kind == SCORES:  # in the range of the scores
+        return {**type(teacher).infer_arguments(train), **inferred}
+    return inferred
 
 
 def _read(settings, teacher, kind, report):
@@ -262,7 +284,7 @@ def _read(settings, teacher, kind, report):
     train, schema = read(settings.data, teacher.columns, labelled=False)
     dev = None
     if settings.dev is not None:
-        dev, _ = read(settings.dev, schema if kind != VECTORS else None, labelled=kind != VECTORS)
+        dev, _ = read(settings.dev, schema if kind != VECTORS else None)
     if kind == VECTORS:
         train = _single_texts(train)
     if len(train) < 2:
@@ -270,8 +292,7 @@ def _read(settings, teacher, kind, report):
             f"{train[0].source.name} has a single text, of which nothing can be held back. "
             "Training needs several."
         )
-    labels = teacher.labels if teacher.MIN_LABELS else ()
-    check_known_labels([e for e in train if _has_label(e, kind)], labels)
+    check_known_labels(teacher, [e for e in train if _has_label(e, kind)])
     if dev is None:
         train, dev = held_back(train)
         report(line_on_held_back(train, dev))
@@ -280,6 +301,11 @@ def _read(settings, teacher, kind, report):
 
 def _single_texts(examples):
     """An example for each different text."""
+    if examples[0].form == RETRIEVAL:
+        raise InputError(
+            f"{examples[0].source.name} is a retrieval folder. Give its texts as a file, such as "
+            "its corpus.jsonl."
+        )
     texts = {}
     for example in examples:
         for text in example.texts:
@@ -338,15 +364,9 @@ def _dev(teacher, dev, kind, settings, report):
         return [
             dataclasses.replace(
                 one,
-                form=SCORES,
+                form=RATED,
                 texts=(one.text, other.text),
-                label=float(
-                    pair_similarities(
-                        np.asarray(first["embedding"])[None],
-                        np.asarray(second["embedding"])[None],
-                        by=by,
-                    )[0]
-                ),
+                label=round(_similarity(first, second, by=by), 4),
             )
             for (one, first), (other, second) in pairs
         ]
@@ -359,6 +379,12 @@ def _dev(teacher, dev, kind, settings, report):
         "own: the metrics on these are the agreement with the teacher."
     )
     return _labelled(teacher, dev, predictions, kind)
+
+
+def _similarity(first, second, *, by):
+    """That of the vectors of two predictions."""
+    vectors = (np.asarray(prediction["embedding"])[None] for prediction in (first, second))
+    return float(pair_similarities(*vectors, by=by)[0])
 
 
 def _with_teachers(given, settings, teacher, start):

@@ -77,10 +77,9 @@ class DistillSettings(StaticStudentSettings, TaskRunSettings):
 
     teacher: PathText = _TEACHER
     data: object = required(
-        help="the texts to learn the answers for, with labels or without: a file, several, or a "
-        "glob; - is standard input",
+        help="the texts to learn the answers for, with labels or without: a file or a glob; - is "
+        "standard input",
         unit="FILE",
-        several=True,
     )
     student: PathText | None = model_setting(
         None,

@@ -49,19 +49,24 @@ def static_student(teacher, *, dimensions=WIDTH, sif=SIF, batch_size=256):
             config.hidden_size,
         )
     vocabulary = tokenizer.vocabulary
-    unused = {*vocabulary.special_ids.tolist()} - vocabulary.needed_with(())
-    ids = [id for id in range(len(vocabulary)) if id not in unused]
+    special = {*vocabulary.special_ids.tolist()}
+    unused = special - vocabulary.needed_with(())
+    kept = [id for id in range(len(vocabulary)) if id not in unused]
+    # As model2vec has it, those that no text comes to have no part in components and ranks.
+    ids = [id for id in kept if id not in special - {vocabulary.pad_id, vocabulary.unk_id}]
     if dimensions is not None and len(ids) < dimensions:
         raise InputError.naming(
             "{dimensions} is {}, and the vocabulary has {} tokens.", dimensions, len(ids)
         )
     vectors = token_vectors(teacher.encoder, tokenizer, ids, batch_size=batch_size)
-    table = components(vectors, dimensions) * sif_weights(len(ids), sif)[:, None]
-    student = tokenizer.with_vocabulary(vocabulary.cut_to(ids), template=PLAIN_TEMPLATE)
+    vectors = components(vectors, dimensions) * sif_weights(len(ids), sif)[:, None]
+    table = np.zeros((len(kept), vectors.shape[1]))
+    table[np.searchsorted(kept, ids)] = vectors
+    student = tokenizer.with_vocabulary(vocabulary.cut_to(kept), template=PLAIN_TEMPLATE)
     if vocabulary.HAS_UNKNOWN_TEXT:  # which says nothing of a text
         table[student.vocabulary.unk_id] = 0.0
     with without_random_weights():
-        encoder = StaticEncoder(StaticConfig(vocab_size=len(ids), hidden_size=table.shape[1]))
+        encoder = StaticEncoder(StaticConfig(vocab_size=len(kept), hidden_size=table.shape[1]))
     encoder.embedding.embeddings.assign(table.astype(np.float32))
     encoder.is_pretrained = True
     settings = {

@@ -54,7 +54,7 @@ class Teaching:
             label_weight=self.label_weight,
             **({"reduction": own.reduction} if by_weight else {}),
         )
-        return {self.output: loss}
+        return {**task.default_losses(), self.output: loss}
 
     def examples(self, task, examples):
         """The `TaughtExamples` of a student's `TokenizedExamples`."""
@@ -83,8 +83,8 @@ class TaughtExamples(SequenceBatches):
     def targets(self, numbers):
         """(rows,) or (rows, weights) of the sequences with these numbers."""
         output = self._teaching.output
-        labels, *weights = self.tokenized.targets(numbers) if self.tokenized.labels else ({},)
-        labels = labels.get(output)
+        targets, *weights = self.tokenized.targets(numbers) if self.tokenized.labels else ({},)
+        labels = targets.get(output)
         words = getattr(self.tokenized, "word_of_token", None)
         if words is None:
             numbers = tf.gather(tf.constant(self.tokenized.example_of_sequence, tf.int64), numbers)
@@ -95,7 +95,7 @@ class TaughtExamples(SequenceBatches):
         rows = tf.numpy_function(self._rows, given, tf.float32)
         rank = 3 if words is not None else 2
         rows = tf.ensure_shape(rows, [None] * (rank - 1) + [self._width])
-        return ({output: rows}, *weights)
+        return ({**targets, output: rows}, *weights)
 
     @property
     def _width(self):
@@ -137,8 +137,10 @@ def answers_of(teacher, examples, *, batch_size, folder=None):
     with ProgressBar(
         "the teacher's answers", unit="examples", total=len(examples), line_seconds=10
     ) as bar:
-        for start in range(0, len(examples), _EXAMPLES_TOGETHER):
-            chunk = examples[start : start + _EXAMPLES_TOGETHER]
+        # Of a teacher that reads an example with its neighbours all at once.
+        together = len(examples) if teacher.context_size() else _EXAMPLES_TOGETHER
+        for start in range(0, len(examples), together):
+            chunk = examples[start : start + together]
             sequences = teacher.features(chunk)
             of_teacher = outputs(sequences)
             of_chunk = teacher.taught_answers(of_teacher, sequences)
