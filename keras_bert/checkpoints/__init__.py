@@ -22,7 +22,7 @@ from keras_bert.readers import TextFileSettings
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove")
 # Files that have to be unpacked first.
 ARCHIVE_ENDINGS = (".zip", ".7z", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
-FORMATS = ("huggingface", "google", "keras-nlp", "allennlp", *VECTOR_FORMATS)
+FORMATS = ("huggingface", "google", "keras-nlp", "allennlp", "model2vec", *VECTOR_FORMATS)
 
 
 class ConvertSettings(TextFileSettings):
@@ -44,7 +44,7 @@ class ConvertSettings(TextFileSettings):
     to: str = setting(
         "huggingface",
         help="the format to write; every command here reads huggingface, keras-nlp and "
-        "allennlp contain the encoder only, and word2vec (also fastText's .vec), word2vec-binary "
+        "allennlp contain the encoder only, model2vec is for static text embedders, and word2vec (also fastText's .vec), word2vec-binary "
         "and glove are files of static vectors",
         choices=FORMATS,
         common=True,

@@ -18,6 +18,7 @@ from keras_bert.checkpoints import (
     model_card,
     sentence_transformers,
     tensor_files,
+    text_embedders,
 )
 from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.config_json import CONFIG
@@ -93,6 +94,7 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
         "google": save_google,
         "keras-nlp": save_keras_nlp,
         "allennlp": save_allennlp,
+        "model2vec": text_embedders.save_model2vec,
     }[to]
     if settings.force or not _is_there(save, model, tokenizer, output):
         save(model, tokenizer, output, overwrite=settings.force)

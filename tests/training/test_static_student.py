@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 import keras_bert as kb
 from keras_bert.cli.main import main
@@ -131,6 +132,28 @@ def test_the_command_and_bad_input(tmp_path, capsys):
     with raises_input_error("`dimensions` is for a static student without `data`"):
         kb.distill(**given, dimensions=4, data=["w1", "w2"])
     assert not (tmp_path / "other").exists()
+
+
+def test_model2vecs_folder_has_the_same_vectors(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_BERT_CACHE", str(tmp_path / "cache"))
+    teacher().save(tmp_path / "teacher")
+    kb.distill(teacher=tmp_path / "teacher", static=True, output=tmp_path / "static")
+    kb.convert(tmp_path / "static", tmp_path / "theirs", to="model2vec")
+    config = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    assert config["model_type"] == "model2vec" and config["normalize"] is True
+    tensors = load_file(tmp_path / "theirs" / "model.safetensors")
+    ours = kb.load_task(tmp_path / "static")
+    assert tensors.keys() == {"embeddings"}
+    np.testing.assert_array_equal(tensors["embeddings"], ours.encoder.embedding.embeddings)
+    again = kb.load_task(tmp_path / "theirs")
+    np.testing.assert_array_equal(again.encode(TEXTS), ours.encode(TEXTS))
+    np.testing.assert_array_equal(again.encode_query("w2"), ours.encode_query("w2"))
+    with raises_input_error("give another folder, or `force=True` to replace it"):
+        kb.convert(tmp_path / "teacher", tmp_path / "teacher2", to="huggingface")
+        kb.convert(tmp_path / "static", tmp_path / "teacher2", to="huggingface")
+    kb.convert(tmp_path / "static", tmp_path / "theirs", to="model2vec", force=True)
+    with raises_input_error("Expected a text embedder of static vectors"):
+        kb.convert(tmp_path / "teacher", tmp_path / "other", to="model2vec")
 
 
 @pytest.mark.peers
