@@ -44,8 +44,8 @@ class ConvertSettings(TextFileSettings):
     to: str = setting(
         "huggingface",
         help="the format to write; every command here reads huggingface, keras-nlp and "
-        "allennlp contain the encoder only, model2vec is for static text embedders, and word2vec (also fastText's .vec), word2vec-binary "
-        "and glove are files of static vectors",
+        "allennlp contain the encoder only, model2vec is for static text embedders, and word2vec "
+        "(also fastText's .vec), word2vec-binary and glove are files of static vectors",
         choices=FORMATS,
         common=True,
     )

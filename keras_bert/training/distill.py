@@ -112,7 +112,7 @@ def distill(*, report=None, **settings) -> dict[str, Any]:
     settings = distill_settings(task_type).of(given)
     check_callbacks(settings.callbacks)
     with scope_of_run(settings, report, command="distill"):
-        data = read_taught_data(settings, given, report)
+        data, settings = read_taught_data(settings, given, report)
         settings = data.recipe.resolved(settings)
         runs = settings.runs()
         one_run = partial(finetune_on, data, report=report, command="distill")
@@ -195,8 +195,11 @@ def _check_embedder(teacher):
         )
 
 
-def read_taught_data(settings, given, report) -> FinetuningData:
-    """Returns the `FinetuningData` of the runs of a student, with its `Teaching`.
+def read_taught_data(settings, given, report) -> tuple[FinetuningData, DistillSettings]:
+    """Reads and answers the texts that a student learns.
+
+    Returns the `FinetuningData` of the runs, with its `Teaching`, and the settings with those of
+    the teacher that are not given.
 
     Args:
         settings: the settings, of `distill_settings`.
@@ -244,7 +247,7 @@ def read_taught_data(settings, given, report) -> FinetuningData:
         f"{counted(len(train), 'example')}, {int(known.sum()):,} of them with a label of their "
         f"own; {counted(len(dev), 'dev example')}."
     )
-    return dataclasses.replace(data, teaching=teaching, inputs=inputs)
+    return dataclasses.replace(data, teaching=teaching, inputs=inputs), settings
 
 
 def _inferred(teacher, train, kind):

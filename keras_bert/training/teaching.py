@@ -74,7 +74,9 @@ class TaughtExamples(SequenceBatches):
         self.tokenized, self._teaching = examples, teaching
 
     def __getattr__(self, name):
-        return getattr(self.__dict__["tokenized"], name)
+        if name == "tokenized":  # not set yet
+            raise AttributeError(name)
+        return getattr(self.tokenized, name)
 
     @property
     def weight_totals(self):

@@ -178,8 +178,11 @@ def test_each_row_of_a_batch_has_the_teachers_answer_for_it(
     data = labelled_file(tmp_path, task_type, texts(30, seed=1))
     given = {"teacher": teachers(task_type), "data": data, "architecture": architecture}
     given |= {"vocab": tmp_path / "vocab", "output": tmp_path / "run"}
-    data = data_of(task_type, given)
-    student = data.recipe.build(data.recipe.resolved(_settings(task_type, given)), print)
+    data, settings = data_of(task_type, given)
+    settings = data.recipe.resolved(settings)
+    student = data.recipe.build(settings, print)
+    of_another_seed = data.recipe.build(dataclasses.replace(settings, seed=3), print)
+    assert of_another_seed.settings == student.settings and student.settings.max_length == 24
     teaching = data.teaching
     taught = teaching.examples(student, data.train)
     rows = taught.batch(tf.range(len(taught)))[1][teaching.output].numpy()
@@ -207,10 +210,6 @@ def test_each_row_of_a_batch_has_the_teachers_answer_for_it(
             best = [teacher.labels[n] for n in scores.argmax(axis=1)]
             assert best == expected["tags"]
             np.testing.assert_allclose(scores.max(axis=1), expected["scores"], atol=1e-4)
-
-
-def _settings(task_type, given):
-    return distill_settings(task_type).of({"task": task_type, **given})
 
 
 def _unlabelled(example):
