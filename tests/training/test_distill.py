@@ -134,6 +134,11 @@ def test_losses_are_those_of_the_formulas():
     alone = np.asarray(TaughtLoss(LABELS, **options)(numbers, predictions.astype("float32")))
     np.testing.assert_allclose(alone, own, rtol=1e-5)
 
+    tags, of_tokens = rng.integers(3, size=(2, 4)), rng.normal(size=(2, 4, 3)).astype("float32")
+    own_of_tokens = -np.take_along_axis(log_softmax(of_tokens), tags[..., None], axis=-1)[..., 0]
+    actual = np.asarray(TaughtLoss(LABELS, **options)(tags, of_tokens))
+    np.testing.assert_allclose(actual, own_of_tokens, rtol=1e-5)
+
     bits = rng.integers(2, size=(5, 3))
     p, q = expit(t), expit(s)
     kl = (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).mean(axis=1)
