@@ -74,7 +74,14 @@ TOKENIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", TOKENIZERS)
+QUICK = ("wordpiece", "bpe", "gpt2", "albert", "bert", "roberta")  # of tokenizers and families
+
+
+def parameters(names):
+    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", parameters(TOKENIZERS))
 def test_texts_of_kept_tokens_have_the_same_tokens(name, tmp_path):
     tokenizer = TOKENIZERS[name](tmp_path)
     encoder = make_encoder(tokenizer)
@@ -110,7 +117,7 @@ def test_texts_of_kept_tokens_have_the_same_tokens(name, tmp_path):
 FAMILIES = [*dict.fromkeys(model_type for model_type, _ in PUBLISHED)]
 
 
-@pytest.mark.parametrize("model_type", FAMILIES)
+@pytest.mark.parametrize("model_type", parameters(FAMILIES))
 def test_every_family_computes_the_same(model_type, tmp_path):
     """Also where positions depend on the id of padding; the masked LM's table and bias, too."""
     variant = next(variant for name, variant in PUBLISHED if name == model_type)

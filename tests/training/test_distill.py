@@ -86,7 +86,12 @@ def weights(run):
     return [np.asarray(weight) for weight in kb.load_task(run).weights]
 
 
-@pytest.mark.parametrize("task_type", TEACHERS)
+def quick(*names):
+    """The task types as parameters; those that are not named are slow."""
+    return [pytest.param(t, marks=() if t in names else pytest.mark.slow) for t in TEACHERS]
+
+
+@pytest.mark.parametrize("task_type", quick("classifier"))
 def test_a_student_is_made_and_its_export_answers_as_predict(
     task_type, teachers, architecture, tmp_path
 ):
@@ -173,7 +178,7 @@ def data_of(task_type, given, **changes):
     return read_taught_data(distill_settings(task_type).of(settings), settings, lambda line: None)
 
 
-@pytest.mark.parametrize("task_type", TEACHERS)
+@pytest.mark.parametrize("task_type", quick("tagger", "text-embedding"))
 def test_each_row_of_a_batch_has_the_teachers_answer_for_it(
     task_type, teachers, architecture, tmp_path
 ):
@@ -267,6 +272,7 @@ def test_kept_layers_are_the_teachers(teachers, tmp_path):
     np.testing.assert_allclose(student.classifier.kernel, teacher.classifier.kernel, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_student_learns_of_texts_without_labels(teachers, tokenizer, tmp_path):
     """Another start than the teacher comes nearer to it; the metric is of its similarities."""
     shake(kb.TextEmbedder(make_encoder(tokenizer, **SIZES, seed=7), tokenizer)).save(
@@ -299,6 +305,7 @@ def test_a_student_learns_of_texts_without_labels(teachers, tokenizer, tmp_path)
     assert metrics["best_metric"] == "spearman"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_ends_bit_for_bit_like_another(teachers, architecture, tmp_path):
     data = [*texts(40, seed=5)]
     given = {
@@ -333,6 +340,7 @@ def test_a_run_that_is_interrupted_ends_bit_for_bit_like_another(teachers, archi
         kb.distill(**given, output=tmp_path / "whole", label_weight=0.1)
 
 
+@pytest.mark.slow
 def test_several_seeds_and_the_command(teachers, architecture, tmp_path, capsys):
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(texts(30)) + "\n")

@@ -49,8 +49,10 @@ def by_formula(task, dimensions, sif):
     }
 
 
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
-@pytest.mark.parametrize("sif", [1e-4, 0.0])
+@pytest.mark.parametrize(
+    "family, sif",
+    [("bert", 1e-4), pytest.param("mpnet", 1e-4, marks=pytest.mark.slow), ("bert", 0.0)],
+)
 def test_vectors_are_those_of_the_formula(family, sif, tmp_path):
     tokenizer = make_mpnet_tokenizer(WORDS) if family == "mpnet" else make_tokenizer(WORDS)
     task = teacher(tokenizer, model_type=family)
@@ -90,6 +92,7 @@ def test_components_keep_distances():
     assert (np.diff(rising) > 0).all() and 0 < rising[0] < rising[-1] < 1
 
 
+@pytest.mark.slow
 def test_a_static_student_is_under_every_task_and_is_trained_toward_its_teacher(tmp_path):
     teacher().save(tmp_path / "teacher")
     rng = make_rng(2)
