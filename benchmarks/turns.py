@@ -36,6 +36,10 @@ class Turns:
         self._report(self._write(self._done[-1]))
         return self._done[-1]
 
+    def lines(self):
+        """What is found so far: the turns with what came of them."""
+        return list(self._done)
+
     def _write(self, record):
         line = json.dumps(record)
         with self._path.open("a", encoding="utf-8") as file:

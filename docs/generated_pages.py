@@ -50,7 +50,7 @@ API = {
         ByteLevelVocabulary UnigramVocabulary load_vocabulary learn_vocabulary pretraining_data
         inspect""",
     ),
-    "training": ("Training", "pretrain finetune sweep glue evaluate compare quickstart"),
+    "training": ("Training", "pretrain finetune distill sweep glue evaluate compare quickstart"),
     "use": (
         "Using a model",
         """predict predict_files zero_shot show_predictions embed embed_to_file embed_files

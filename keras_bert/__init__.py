@@ -67,6 +67,7 @@ _HOMES = {
         "keras_bert.checkpoints.loading": "load load_task with_task_tokens",
         "keras_bert.training.pretrain": "pretrain",
         "keras_bert.training.finetune": "finetune sweep",
+        "keras_bert.training.distill": "distill",
         "keras_bert.training.glue": "glue",
         "keras_bert.inference.evaluate": "evaluate",
         "keras_bert.inference.predict": "predict",
@@ -217,6 +218,7 @@ if TYPE_CHECKING:
     from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary as WordPieceVocabulary
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
     from keras_bert.text.vocabulary_files import load_vocabulary as load_vocabulary
+    from keras_bert.training.distill import distill as distill
     from keras_bert.training.finetune import finetune as finetune
     from keras_bert.training.finetune import sweep as sweep
     from keras_bert.training.glue import glue as glue

@@ -28,6 +28,8 @@ from keras_bert.inference.embed import open_embedder
 from keras_bert.inference.embed_to_file import embed_to_file
 from keras_bert.samples.quickstart import QuickstartSteps, quickstart
 from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
+from keras_bert.training.distill import distill
 from keras_bert.training.loop import train
 from keras_bert.training.parts.bad_batch import BadBatch
 from keras_bert.training.parts.keep_best import KeepBest, KeepSettings
@@ -36,6 +38,7 @@ from keras_bert.training.plan import BatchSource, Plan
 from keras_bert.training.run import Run
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.settings import RunSettings
+from keras_bert.training.static_student import static_student
 from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.kill_points import PUBLISHING, stop_at_every_call
 from tests.small_model import make_encoder, make_tokenizer
@@ -151,6 +154,28 @@ def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
             run()
 
     assert kills(output.parent, run, begin=begin) >= 2
+    is_rejected_on_a_full_disk(output.parent, run)
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_static_student(tmp_path, monkeypatch, replaces):
+    """A trained student is a run of fine-tuning, with the files of `test_training`."""
+    tokenizer = make_tokenizer()
+    teacher = TextEmbedder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer)
+    teacher.save(tmp_path / "teacher")
+    student = static_student(teacher, dimensions=4)
+    monkeypatch.setattr("keras_bert.training.distill.load_task", lambda folder: teacher)
+    monkeypatch.setattr(
+        "keras_bert.training.distill.static_student", lambda teacher, **options: student
+    )
+    output = tmp_path / "place" / "out"
+
+    def run():
+        there = output.exists() and not replaces  # whole, since it is published at once
+        if not there:
+            distill(teacher=tmp_path / "teacher", static=True, output=output, force=replaces)
+
+    assert kills(output.parent, run, begin=run if replaces else lambda: None) >= 1
     is_rejected_on_a_full_disk(output.parent, run)
 
 

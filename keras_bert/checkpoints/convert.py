@@ -18,6 +18,7 @@ from keras_bert.checkpoints import (
     model_card,
     sentence_transformers,
     tensor_files,
+    text_embedders,
 )
 from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.config_json import CONFIG
@@ -38,6 +39,8 @@ from keras_bert.checkpoints.word_vectors import (
 )
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads import LAST
+from keras_bert.readers import TextFileSettings
+from keras_bert.readers.examples import not_reported
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
@@ -49,16 +52,19 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
 
     Args:
         **settings: the fields of `ConvertSettings`.
-        report: a function that receives one line if nothing had to be written.
+        report: a function that receives a line if nothing had to be written, and lines on the
+            tokens that are kept.
 
     Returns:
         A dictionary: `found` (the input's format), `wrote` (the name of the architecture),
         `left_out` (what the other format cannot express: tensors of other heads by the start of
-        their names, or a task's architecture).
+        their names, or a task's architecture). With `vocab_from` also `tokens` and `tokens_before`,
+        and with `vocab_check` `lost`: how many `texts` and `tokens` it has, and how many
+        `dropped_tokens` and `changed_texts` are among them.
 
     Raises:
         InputError: the format is not supported, the input is broken, the model cannot be expressed
-            in the other format, or the output is in use.
+            in the other format, the output is in use, or `vocab_from` has no text.
     """
     settings = ConvertSettings.of({"input": input, "output": output, **settings})
     source, output = Path(settings.input), Path(settings.output)
@@ -72,6 +78,9 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
         raise InputError(f"The output {output} is inside the input {source}. Use another folder.")
     to = settings.to
     input_format, model, tokenizer, left_out = read_model(source)
+    cut = {}
+    if settings.vocab_from is not None:
+        model, tokenizer, cut = _with_cut_vocabulary(model, tokenizer, settings, report)
     layers = LAST if isinstance(model, Encoder) else model.reader.layers
     if to != "huggingface" and layers != LAST:
         raise InputError(
@@ -85,6 +94,7 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
         "google": save_google,
         "keras-nlp": save_keras_nlp,
         "allennlp": save_allennlp,
+        "model2vec": text_embedders.save_model2vec,
     }[to]
     if settings.force or not _is_there(save, model, tokenizer, output):
         save(model, tokenizer, output, overwrite=settings.force)
@@ -92,7 +102,25 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
         report(f"{output} is already complete. Nothing was written.")
     is_task = not isinstance(model, Encoder)
     wrote = model.architecture if is_task else model.tensor_names(model.config).base_class
-    return {"found": input_format, "wrote": wrote, "left_out": left_out}
+    return {"found": input_format, "wrote": wrote, "left_out": left_out, **cut}
+
+
+def _with_cut_vocabulary(model, tokenizer, settings, report):
+    """-> (the model with the tokens of `vocab_from`, its tokenizer, what `convert` returns)."""
+    from keras_bert.checkpoints.cut_vocabulary import CutVocabulary, describe_lost, texts_of
+
+    report = report or not_reported
+    schema = getattr(model, "columns", None)
+    reading = {"columns": settings.part(TextFileSettings), "schema": schema, "report": report}
+    cut = CutVocabulary(model, tokenizer, texts_of(settings.vocab_from, **reading))
+    before = len(tokenizer)
+    model, tokenizer = cut.apply()
+    report(cut.describe())
+    result = {"tokens": len(tokenizer), "tokens_before": before}
+    if settings.vocab_check is not None:
+        result["lost"] = cut.lost(tokenizer, texts_of(settings.vocab_check, **reading))
+        report(describe_lost(result["lost"], "the texts of `vocab_check` (--vocab-check)"))
+    return model, tokenizer, result
 
 
 def _is_foreign(source):

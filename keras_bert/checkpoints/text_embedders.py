@@ -13,7 +13,9 @@ import numpy as np
 
 from keras_bert import tasks
 from keras_bert.base.errors import InputError, warn_user
-from keras_bert.base.files import read_json
+from keras_bert.base.files import new_folder, read_json, write_json
+from keras_bert.base.ownership import check_output_folder
+from keras_bert.base.version import __version__
 from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.config_json import CONFIG
 from keras_bert.checkpoints.model_folder import build_task
@@ -26,6 +28,7 @@ from keras_bert.checkpoints.sentence_transformers import (
     MODEL2VEC,
     MODULES,
     SentenceTransformer,
+    files_of,
     first_module,
 )
 from keras_bert.encoders.static import StaticConfig
@@ -37,6 +40,7 @@ from keras_bert.text.vocabulary import TOKENIZER_FILE
 
 _MODEL2VEC_LENGTH = 512  # tokens
 _TABLE, _MODEL2VEC_TABLE = "embedding.weight", "embeddings"
+_WRITER = "written_by_keras_bert"  # in config.json of model2vec: our version
 
 
 def load_embedder(folder):
@@ -59,6 +63,47 @@ def load_embedder(folder):
         return "sentence-transformers", task, task.tokenizer
     task = _model2vec(folder)
     return MODEL2VEC, task, task.tokenizer
+
+
+def save_model2vec(task, tokenizer, folder, *, overwrite=False):
+    """Writes a folder that model2vec opens, and sentence-transformers and `load_embedder`.
+
+    Args:
+        task: a `TextEmbedder` of static vectors, the mean of all tokens but special ones.
+        tokenizer: its `Tokenizer`.
+        folder, overwrite: as in `save_folder`.
+
+    Raises InputError: the model is something else, or the folder is in use.
+    """
+    is_static = isinstance(task, tasks.task_class(TEXT_EMBEDDING))
+    if not is_static or task.first_module != STATIC_EMBEDDING or task.projections:
+        raise InputError(
+            "model2vec computes the mean of static vectors of all tokens. Expected a text "
+            "embedder of static vectors, without dense layers, special tokens or another pooling."
+        )
+    vectors = np.asarray(task.encoder.embedding.embeddings, np.float32)
+    about = {
+        "model_type": MODEL2VEC,
+        "architectures": ["StaticModel"],
+        "normalize": task.settings.normalize,
+        "hidden_dim": vectors.shape[1],
+        "seq_length": task.settings.max_length,
+        _WRITER: __version__,
+    }
+    files = files_of(task)
+    check_output_folder(folder, is_ours=_is_written_here, force=overwrite)
+    with new_folder(folder) as temporary:
+        tokenizer.save(temporary)
+        tensor_files.write({_MODEL2VEC_TABLE: vectors}, temporary / tensor_files.FILE)
+        for name, content in {CONFIG: about, **files}.items():
+            (temporary / name).parent.mkdir(exist_ok=True)
+            write_json(temporary / name, content)
+
+
+def _is_written_here(folder):
+    """Whether `save_model2vec` has written a folder."""
+    path = Path(folder) / CONFIG
+    return path.is_file() and _WRITER in read_json(path)
 
 
 def _inside(folder, path):

@@ -86,6 +86,7 @@ GROUPS = {
     "use a published model": (
         training_commands.finetune,
         training_commands.sweep,
+        training_commands.distill,
         training_commands.glue,
         model_commands.evaluate,
         model_commands.compare,

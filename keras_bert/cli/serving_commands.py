@@ -138,7 +138,7 @@ def convert(settings, arguments):
         print(f"Note: {note}")
     output, to = settings["output"], settings.get("to", "huggingface")
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
-    if to in ("huggingface", "allennlp"):  # formats that every command reads
+    if to in ("huggingface", "allennlp", "model2vec"):  # formats that every command reads
         return _use_of(output, task_type=stored_task_type(output))
     if to in VECTOR_FORMATS:
         return f"keras-bert nearest --model {shlex.quote(output)} --word WORD"

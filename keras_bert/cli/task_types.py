@@ -21,9 +21,10 @@ def first_arguments(argv):
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("command", nargs="?")
-    for name in ("task", "glue", "settings", "model", "data", "index"):
+    for name in ("task", "glue", "settings", "model", "data", "index", "teacher"):
         parser.add_argument(f"--{name}", nargs="?")
     parser.add_argument("--models", nargs="*")
+    parser.add_argument("--static", action="store_true")
     for names in (("-h", "--help"), ("--help-all",)):
         parser.add_argument(*names, action="store_true")
     return parser.parse_known_args(argv)[0]
@@ -47,6 +48,11 @@ def task_type_to_train(first):
     except (InputError, OSError):
         pass
     return _DEFAULT
+
+
+def task_type_of_teacher(first):
+    """The task type of the folder of `--teacher FOLDER`, or of `--settings FILE`."""
+    return task_type_to_train(first) if first.teacher is None else task_type_of(first.teacher)
 
 
 def task_type_of(model):

@@ -6,8 +6,14 @@ import shlex
 from keras_bert.base.errors import InputError, damaged
 from keras_bert.base.formatting import counted, percent
 from keras_bert.cli.command import after_pretraining, as_run_here, command, console, report
-from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
+from keras_bert.cli.task_types import (
+    add_glue_dir,
+    resolve_glue,
+    task_type_of_teacher,
+    task_type_to_train,
+)
 from keras_bert.samples.quickstart import QuickstartSettings
+from keras_bert.training.distillation_settings import StaticDistillSettings, distill_settings
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.sweep_settings import GlueSettings, sweep_settings
@@ -215,6 +221,46 @@ def _print_finetuning(metrics, settings):
     draw(output)
     _print_tensorboard(f"{output}/{'runs' if 'runs' in metrics else 'logs'}")
     return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
+
+
+def _distill_settings(first):
+    if first.static and first.data is None and first.settings is None:
+        return StaticDistillSettings
+    return distill_settings(task_type_of_teacher(first))
+
+
+@command(
+    "distill",
+    "make a smaller model that answers as another one",
+    settings=_distill_settings,
+    repeats_runs=True,
+    backends=_TENSORFLOW,
+)
+def distill(settings, arguments):
+    """Train a smaller student on a teacher's answers; run the same command again to resume.
+
+    keras-bert distill --teacher runs/spam --data texts.txt --architecture mini \\
+      --output runs/small
+    keras-bert distill --teacher runs/spam --data texts.csv --keep-layers 0 2 4 \\
+      --output runs/half
+    keras-bert distill --teacher hf://sentence-transformers/all-MiniLM-L6-v2 \\
+      --static --output static
+
+    The teacher is a classifier, a tagger, a regression or cross-encoder, or a text embedder; the
+    flags depend on its task. The texts may have labels, which are then learned, too. With --static
+    the student is one vector per token of an embedder, which needs no data.
+    """
+    from keras_bert.training.devices import is_written_here
+    from keras_bert.training.distill import distill
+
+    metrics = distill(**settings, report=report)
+    if "kept" not in metrics:
+        output = shlex.quote(settings["output"])
+        return f"keras-bert embed --model {output} --data FILE --tokens none --output vectors.npy"
+    if not is_written_here():
+        return None
+    with _results(settings["output"]):
+        return _print_finetuning(metrics, {"task": metrics["task"], **settings})
 
 
 @command(

@@ -118,7 +118,7 @@ class StoredModel(FittingModel):
         columns = config.pop("columns", None)
         skips_spaces = config.pop("skips_spaces", not cls.READS_WORDS)
         for name in ("encoder", "static_vectors"):
-            if name in config:
+            if isinstance(config.get(name), dict):  # of a file
                 config[name] = keras.saving.deserialize_keras_object(
                     config[name], custom_objects=custom_objects
                 )

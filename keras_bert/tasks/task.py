@@ -93,6 +93,8 @@ class Task(StoredModel):
         METRIC: the metric on the dev data that selects the best epoch; higher is better. It is one
             of `default_metrics` or of `official_metrics`.
         SHOWN: {metric: display name}, shown during training.
+        TEACHES: the output whose values a student learns of a teacher (`keras_bert.distill`), or
+            None if that is not possible.
         ANSWER: the key of a prediction that has what it says (see `answer_of`).
         FEATURES, SIGNATURES, INFERENCE: "module:name" of what `features`, `signatures` and the
             metrics of `fit` call, which may import TensorFlow.
@@ -128,6 +130,7 @@ class Task(StoredModel):
     TUNED = ()
     METRIC = None
     SHOWN = {"loss": "loss"}
+    TEACHES: str | None = None
     ANSWER = "label"
     FEATURES = SIGNATURES = None
     INFERENCE = "keras_bert.tasks.outputs:Inference"
@@ -435,6 +438,17 @@ class Task(StoredModel):
     def answer_of(self, prediction: dict[str, Any]) -> Any:
         """The content of a prediction without its probabilities, as JSON can hold it."""
         return prediction[self.ANSWER]
+
+    def taught_answers(self, outputs, sequences):
+        """The answers that a student learns (see `keras_bert.training.teaching`): (N, A).
+
+        Arguments are as in `decode`; N examples, or all of their words.
+        """
+        return outputs[self.TEACHES]
+
+    def with_answer(self, example: Any, prediction: dict[str, Any]) -> Any:
+        """A copy of an example with the answer of a prediction as its label."""
+        return dataclasses.replace(example, label=self.answer_of(prediction))
 
     def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
         """The wrong predictions, the worst first.

@@ -244,6 +244,16 @@ class Tokenizer(tf.Module):
         tokens._texts, tokens._vocabulary = texts, self.vocabulary
         return tokens
 
+    def unknown_words(self, texts: Sequence[str | bytes] | tf.Tensor) -> set[str]:
+        """The parts of texts (B,) that are the token of unknown text, as they are normalized."""
+        normalized = self._tokens.normalize(_as_tensor(texts))
+        ids, starts, ends, _ = self._tokens.tokenize_with_offsets(normalized)
+        rows, texts = row_ids(ids).numpy(), normalized.numpy()
+        unknown = np.flatnonzero(ids.values.numpy() == self.vocabulary.unk_id)
+        starts, ends = starts.values.numpy(), ends.values.numpy()
+        words = {texts[rows[at]][starts[at] : ends[at]] for at in unknown}
+        return {word.decode("utf-8", errors="ignore") for word in words}
+
     def detokenize(self, ids: Iterable[int]) -> str:
         """Ids (T,) -> str: tokens joined to words, words separated by one space.
 

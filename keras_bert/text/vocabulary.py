@@ -6,7 +6,7 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -236,6 +236,33 @@ class Vocabulary(abc.ABC):
         counts = None if self.counts is None else np.append(self.counts, [0] * len(new))
         options = {"counts": counts, "special_tokens": special, **self._options(more=len(new))}
         return type(self)([*self.tokens, *new], **options)
+
+    def needed_with(self, ids: Iterable[int]) -> set[int]:
+        """The ids of tokens that a vocabulary needs which is cut to some of its tokens (`ids`).
+
+        They are those, the special tokens, and what the algorithm needs so that every text whose
+        tokens are all among them has the same tokens as before.
+        """
+        added = [self.id(token.content) for token in self.added_tokens if token.content in self]
+        special = [self.id(token) for token in self.special_tokens.tokens]
+        return {*ids, *added, *special}
+
+    def tried_on(self, words: Iterable[str]) -> set[int]:
+        """The ids of tokens that unknown words begin with, if other ones would make them known."""
+        return set()
+
+    def cut_to(self, ids: Sequence[int]) -> Self:
+        """A copy with some of its tokens: the token `i` of the copy is the token `ids[i]`.
+
+        `ids` rise, and are such as `needed_with` gives.
+        """
+        counts = None if self.counts is None else self.counts[ids]
+        options = {"special_tokens": self.special_tokens, **self._options_of(ids)}
+        return type(self)([self.tokens[id] for id in ids], counts=counts, **options)
+
+    def _options_of(self, ids):
+        """The further arguments of the constructor by name, for some of the tokens."""
+        return self._options()
 
     def with_prefix_space(self) -> Self:
         """A copy that reads a text as if it began with a space; itself if spaces do not matter."""

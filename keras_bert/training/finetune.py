@@ -36,6 +36,7 @@ from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.loop import train
 from keras_bert.training.parts.bad_batch import BadBatch
 from keras_bert.training.parts.contrastive import Contrastive
+from keras_bert.training.parts.distillation import Distillation
 from keras_bert.training.parts.early_stopping import EarlyStopping
 from keras_bert.training.parts.findings import Findings
 from keras_bert.training.parts.frozen_encoder import FrozenEncoder
@@ -270,6 +271,7 @@ class FinetuningRun(Run):
         default_settings: the settings with the default rate and epochs.
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
         splits: what the model is trained and evaluated on, a list of `SequenceBatches`.
+        losses: the losses by output; None is the task's own, with its metrics.
         kept, outputs: which model is kept, and its outputs on `dev`, once they are known.
     """
 
@@ -279,6 +281,7 @@ class FinetuningRun(Run):
     default_settings: FinetuneSettings
     encoded: dict
     splits: list = dataclasses.field(default_factory=list)
+    losses: dict | None = None
     kept: dict | None = None
     outputs: dict | None = None
 
@@ -298,6 +301,7 @@ class FinetuningRun(Run):
 PARTS = (
     *(
         TrainedLayers,
+        Distillation,
         FrozenEncoder,
         Contrastive,
         TensorBoard,
@@ -311,7 +315,7 @@ PARTS = (
 )
 
 
-def finetune_on(data, settings, report, *, encoded=None):
+def finetune_on(data, settings, report, *, encoded=None, command="finetune"):
     """Makes a run in the folder `settings.output`, or resumes it there; returns the metrics.
 
     Args:
@@ -319,11 +323,12 @@ def finetune_on(data, settings, report, *, encoded=None):
         settings: those of the run, resolved by the recipe of the data but for its defaults.
         report: called with each line about the run.
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
+        command: the command that makes it.
     """
     count = sample_size(settings.train_fraction, data.train.examples)
     settings, defaults = data.recipe.with_defaults(settings, count, report)
     plan = finetuning_plan(settings, data.train)
-    with run_of(settings, command="finetune", inputs=data.inputs) as folder:
+    with run_of(settings, command=command, inputs=data.inputs) as folder:
         if folder.finished:
             report(f"The run in {settings.output} is finished already. These are its results.")
             return folder.read_metrics()

@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import cached_property
+from typing import Any
 
 import keras
 import numpy as np
@@ -47,6 +48,7 @@ class FinetuningData:
         train, dev: `TokenizedExamples`; `dev` is None where all examples are trained on.
         inputs: fingerprints of everything that a run depends on except its settings.
         over_folds: without `dev`, the `OverFolds` of the runs before.
+        teaching: the `Teaching` of a student; its answers are those of `train`, in order.
         chosen: the names of settings that the series of runs chooses, and not the user. No warning
             advises to change them.
     """
@@ -56,6 +58,7 @@ class FinetuningData:
     dev: TokenizedExamples | None
     inputs: dict
     over_folds: OverFolds | None = None
+    teaching: Any = None
     chosen: frozenset[str] = frozenset()
 
     def with_examples(self, task, train, dev=None, *, over_folds=None):
@@ -66,7 +69,7 @@ class FinetuningData:
         return dataclasses.replace(self, train=train, dev=dev, inputs=inputs, over_folds=over_folds)
 
 
-def read_data(settings, given, report, *, examples=None, is_random=False):
+def read_data(settings, given, report, *, examples=None, is_random=False, start=None):
     """Returns the `FinetuningData` of some runs.
 
     Args:
@@ -77,13 +80,14 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
         examples: labelled examples for training and for evaluation, and the arguments of the task
             that follow from the former; None reads the files.
         is_random: see `StartingPoint`.
+        start: the `StartingPoint`; None is that of the settings.
 
     Raises:
         InputError: a file or the starting point is invalid, or the dev examples do not match the
             training examples.
     """
     of_task = task_class(settings.task)
-    start = StartingPoint.of(settings, is_random=is_random)
+    start = start or StartingPoint.of(settings, is_random=is_random)
     earlier, why_new = start.earlier_task(of_task)
     options = {} if earlier is None else earlier.options_not_given(settings, given)
     # How files are read depends on the class alone: their labels are not known yet.

@@ -36,38 +36,24 @@ BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
 
 
-class LabelledRunSettings(
+class TaskRunSettings(
     TrainedLayersSettings,
     LoraSettings,
     FrozenEncoderSettings,
-    ContrastiveSettings,
     PatienceSettings,
     KeepSettings,
     RunSettings,
 ):
-    """The settings that fine-tuning once, with several seeds, and in a sweep have in common."""
+    """The settings of runs that train a task, whatever they start from and train on."""
 
     REMOVED = {
         "features": "Use {freeze_encoder}, which computes the encoder's outputs once, for all "
         "epochs and runs."
     }
 
+    contrastive = False  # a setting of runs on labels alone
+
     task: str = model_setting("classifier", help="the task", unit="TASK", common=True)
-    model: PathText | None = model_setting(
-        None,
-        help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
-        unit="FOLDER",
-        default_help="start from random weights",
-        common=True,
-    )
-    architecture: str | None = model_setting(
-        None,
-        help=f"start from random weights instead: {ARCHITECTURES}",
-        unit="NAME|FILE",
-        default_help="as the model",
-        instead_of="model",
-        common=True,
-    )
     vocab: PathText | None = data_setting(
         None,
         help="the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary "
@@ -78,11 +64,6 @@ class LabelledRunSettings(
     )
     cased: bool = data_setting(
         False, help="the vocabulary of an architecture is cased: keep capitals and accents"
-    )
-    train: object = required(
-        help="the examples to train on: a file, several, or a glob; - is standard input",
-        unit="FILE",
-        several=True,
     )
     dev: object = data_setting(
         None,
@@ -147,15 +128,6 @@ class LabelledRunSettings(
         common=True,
     )
 
-    @classmethod
-    def missing_arguments(cls, given):
-        """Adds `model` if neither `model` nor `architecture` is given."""
-        missing = super().missing_arguments(given)
-        if missing and given.get("model") is None and given.get("architecture") is None:
-            missing.append("model")
-        order = {"model": 0, "train": 1}
-        return sorted(missing, key=lambda name: order.get(name, 2))
-
     def __post_init__(self, *arguments):
         if isinstance(self.task, str):
             object.__setattr__(self, "task", task_type_named(self.task))
@@ -164,11 +136,6 @@ class LabelledRunSettings(
     def check(self):
         super().check()
         settings_class(self.task)  # raises an error for an unknown task
-        if all(is_file(data) and data == STANDARD_INPUT for data in (self.train, self.dev)):
-            raise InputError.naming(
-                "{train} and {dev} are both standard input, which is read only once. Give one of "
-                "them as a file."
-            )
         check_layers_to_read(self)
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError.naming("{freeze_static_vectors} needs {static_vectors}.")
@@ -187,6 +154,48 @@ class LabelledRunSettings(
     def _of_task(self, belongs):
         fields = dataclasses.fields(settings_class(self.task))
         return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
+
+
+class LabelledRunSettings(ContrastiveSettings, TaskRunSettings):
+    """The settings that fine-tuning once, with several seeds, and in a sweep have in common."""
+
+    model: PathText | None = model_setting(
+        None,
+        help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
+        unit="FOLDER",
+        default_help="start from random weights",
+        common=True,
+    )
+    architecture: str | None = model_setting(
+        None,
+        help=f"start from random weights instead: {ARCHITECTURES}",
+        unit="NAME|FILE",
+        default_help="as the model",
+        instead_of="model",
+        common=True,
+    )
+    train: object = required(
+        help="the examples to train on: a file, several, or a glob; - is standard input",
+        unit="FILE",
+        several=True,
+    )
+
+    @classmethod
+    def missing_arguments(cls, given):
+        """Adds `model` if neither `model` nor `architecture` is given."""
+        missing = super().missing_arguments(given)
+        if missing and given.get("model") is None and given.get("architecture") is None:
+            missing.append("model")
+        order = {"model": 0, "train": 1}
+        return sorted(missing, key=lambda name: order.get(name, 2))
+
+    def check(self):
+        super().check()
+        if all(is_file(data) and data == STANDARD_INPUT for data in (self.train, self.dev)):
+            raise InputError.naming(
+                "{train} and {dev} are both standard input, which is read only once. Give one of "
+                "them as a file."
+            )
 
 
 def check_layers_to_read(settings):
@@ -296,6 +305,12 @@ class FinetuneSettings(LabelledRunSettings):
                 self.fractions, starts, range(self.seed, self.seed + self.num_seeds)
             )
         }
+
+
+def runs_of_seeds(settings):
+    """The settings of the run of each seed by name."""
+    seeds = range(settings.seed, settings.seed + settings.num_seeds)
+    return {f"seed-{n}": dataclasses.replace(settings, seed=n, num_seeds=1) for n in seeds}
 
 
 def in_few_digits(rate):

@@ -52,10 +52,13 @@ class StartingPoint:
         dtype: the name of a dtype policy, such as "mixed_bfloat16".
 
     Attributes: `fingerprint`, a hash of everything that the weights and ids depend on except the
-    seed; `description`, a line for the user; `is_random`, also of an architecture.
+    seed; `description`, a line for the user; `is_random`, also of an architecture; `config`, the
+    encoder's; `is_teacher`, whether it is the teacher of a student, with its head.
 
     Raises InputError for arguments that exclude each other, or a missing or damaged file.
     """
+
+    is_teacher = False
 
     def __init__(
         self,
@@ -101,6 +104,12 @@ class StartingPoint:
         if template != BERT_TEMPLATE:
             described.append(template.to_dict())
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+    @property
+    def config(self):
+        if self._folder is None:
+            return self._config
+        return PretrainedCheckpoint(self._folder, tokenizer=False).config
 
     @classmethod
     def of(cls, settings, *, is_random=False):
@@ -360,7 +369,8 @@ def for_xla(task, examples, *, epochs, steps_per_epoch):
 def compile_for(settings, plan, *, model, task, losses=None, jit_compile=False):
     """Compiles the model that a run trains: the task, its head alone, or with `losses` another.
 
-    `jit_compile` is whether XLA compiles the steps, again for each shape of a batch.
+    `jit_compile` is whether XLA compiles the steps, again for each shape of a batch. `losses` by
+    output take the place of the task's own and of its metrics, which are for labels alone.
     """
     depth = depths(task, model.trainable_variables)
     unfreeze_every = plan.evaluate_every if settings.gradual_unfreezing else 0
@@ -376,8 +386,8 @@ def compile_for(settings, plan, *, model, task, losses=None, jit_compile=False):
     model.compile(
         optimizer=task.with_scaled_loss(optimizer),  # a head alone has no policy of its own
         loss=task.compiled_losses() if of_task else losses,
-        loss_weights=task.default_loss_weights() if of_task else None,
-        weighted_metrics=task.default_metrics() if of_task else None,
+        loss_weights=task.default_loss_weights(),
+        weighted_metrics=task.default_metrics() if of_task else {},
         jit_compile=jit_compile,
         steps_per_execution=settings.steps_per_execution,
     )

@@ -104,7 +104,7 @@ class FrozenExamples(SequenceBatches):
         self._sizes = self._shapes.prod(axis=1)
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._stores = {
-            name: _mapped_array((int(self._sizes.sum()), state.shape[-1]), folder)
+            name: mapped_array((int(self._sizes.sum()), state.shape[-1]), folder)
             for name, state in features.output.items()
         }
         for numbers, states in Outputs(features, batch_size=batch_size).batches(examples):
@@ -199,7 +199,7 @@ def compute_once(shared, key, splits, features, head, *, batch_size, folder):
     return shared[key]
 
 
-def _mapped_array(shape, folder):
+def mapped_array(shape, folder):
     """A float32 array in an unnamed file."""
     size = 4 * math.prod(shape)
     with tempfile.TemporaryFile(dir=folder) as file:

@@ -22,7 +22,6 @@ class Run:
         devices: the `Devices` that it trains on.
         source: the `BatchSource`.
         model: what is compiled and trained: the task, its head alone, or its vectors.
-        losses: those of the model by output, if they are not the task's.
         trained: the task that was trained; `task` is another if it was loaded again in float32.
         evaluates_first: evaluate before the first step, too.
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
@@ -40,7 +39,6 @@ class Run:
     devices: Devices = dataclasses.field(default_factory=Devices)
     source: Any = None
     model: Any = None
-    losses: dict[str, Any] | None = None
     trained: Any = None
     evaluates_first: bool = False
     constants: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)

@@ -47,6 +47,7 @@ _OF_LABELLED = {**_OF_TRAINING, "kept": dict, "dev": dict}
 _RESULTS = {
     "pretrain": {**_OF_TRAINING, "eval": dict | None},
     "finetune": _OF_LABELLED,
+    "distill": _OF_LABELLED,
     "sweep": {**_OF_LABELLED, "runs": dict},
     "glue": {"tasks": dict, "average": dict, "missing": list},
 }

@@ -41,6 +41,7 @@ EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 # What is not run here, and why.
 NOT_RUN = {
     "tf.saved_model.load(": "exporting takes seconds; the tests of exports load what they wrote",
+    "kb.distill(": "as kb.finetune; tests/training/test_distill.py has its calls",
     "kb.finetune(": "no step is trained here; tests/training/test_data_in_memory.py has its calls",
     "set_distribution(": "it holds for the whole process, and so for other tests",
 }

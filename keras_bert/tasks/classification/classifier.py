@@ -1,5 +1,6 @@
 """A label for a text or a pair of texts (Devlin et al. 2018, section 4.1)."""
 
+import dataclasses
 from collections import Counter
 
 import keras
@@ -82,6 +83,7 @@ class Classifier(TextTask):
     SETTINGS = ClassifierSettings
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
+    TEACHES = "logits"
     text_names = TEXT
 
     def defaults_for(self, settings):
@@ -342,6 +344,11 @@ class Classifier(TextTask):
 
     def answer_of(self, prediction):
         return prediction["labels" if self.settings.multi_label else "label"]
+
+    def with_answer(self, example, prediction):
+        answer = self.answer_of(prediction)
+        label = tuple(answer) if self.settings.multi_label else answer
+        return dataclasses.replace(example, label=label)
 
     def errors(self, predictions, examples):
         """See `label_errors` and `multi_label_errors`."""

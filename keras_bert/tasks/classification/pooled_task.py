@@ -125,6 +125,9 @@ class TextTask(PooledTask):
         windows, pooling = sequences.example_of_sequence, self.settings.window_pooling
         return of_windows(outputs, windows, pooling=pooling)
 
+    def taught_answers(self, outputs, sequences):
+        return self.of_examples(outputs[self.TEACHES], sequences)
+
     def is_standard(self):
         return super().is_standard() and not self.both_orders
 

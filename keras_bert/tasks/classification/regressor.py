@@ -83,7 +83,7 @@ class Regressor(TextTask):
     HEAD_SCALES = {"scorer": "scale"}
     ACTIVATIONS = tuple(ACTIVATION_CLASSES)
     SETTINGS = RegressionSettings
-    ANSWER = "score"
+    ANSWER = TEACHES = "score"
     METRIC = "pearson"
     FEATURES = "keras_bert.tasks.classification.features:scored_sequences"
 

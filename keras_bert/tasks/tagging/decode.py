@@ -30,17 +30,7 @@ def tagger_predictions(logits, sequences, *, labels, scheme, aggregation, crf=No
         the lowest of its words.
     """
     sentences = sequences.sentences
-    sizes, spaces = (
-        np.concatenate([np.zeros(0, np.int64), *(getattr(s, name) for s in sentences)])
-        for name in ("sizes", "spaces")
-    )
-    cores = zip(logits, sequences.cores, strict=True)
-    tokens = [
-        scores_of_tokens[start:end] for scores_of_tokens, (start, end) in cores
-    ]  # all tokens of all sentences
-    tokens = np.concatenate([np.zeros((0, len(labels)), np.float32), *tokens]).astype(np.float64)
-    tokens = np.delete(tokens, (np.cumsum(sizes) - sizes)[spaces > 0], axis=0)
-    sizes = sizes - spaces
+    tokens, sizes = _tokens_of_words(logits, sequences, count=len(labels))
     counts = np.array([len(sentence.words) for sentence in sentences])
     if crf is not None:
         numbers, scores = _viterbi(tokens[_chosen(sizes, aggregation)], counts, crf)
@@ -65,6 +55,33 @@ def tagger_predictions(logits, sequences, *, labels, scheme, aggregation, crf=No
             prediction["entities"] = _entities(prediction)
         predictions.append(prediction)
     return predictions
+
+
+def probabilities_of_words(logits, sequences, *, count, aggregation):
+    """The label distribution of each word of the examples of `TaggedSequences`: float64 (W, C).
+
+    Args:
+        logits, sequences, aggregation: as for `tagger_predictions`.
+        count: C.
+    """
+    tokens, sizes = _tokens_of_words(logits, sequences, count=count)
+    return word_distributions(tokens, sizes, aggregation=aggregation)
+
+
+def _tokens_of_words(logits, sequences, *, count):
+    """-> (the logits of all tokens that are read, float64 (T, C); how many each word has, (W,))."""
+    sentences = sequences.sentences
+    sizes, spaces = (
+        np.concatenate([np.zeros(0, np.int64), *(getattr(s, name) for s in sentences)])
+        for name in ("sizes", "spaces")
+    )
+    cores = zip(logits, sequences.cores, strict=True)
+    tokens = [
+        scores_of_tokens[start:end] for scores_of_tokens, (start, end) in cores
+    ]  # all tokens of all sentences
+    tokens = np.concatenate([np.zeros((0, count), np.float32), *tokens]).astype(np.float64)
+    tokens = np.delete(tokens, (np.cumsum(sizes) - sizes)[spaces > 0], axis=0)
+    return tokens, sizes - spaces
 
 
 def word_distributions(logits, sizes, *, aggregation):

@@ -51,6 +51,8 @@ class TaggedSequences(TokenizedExamples):
 
     Attributes, in addition to those of `TokenizedExamples`:
         sentences: the `Sentence` of each example.
+        word_of_token: if `labelled`, the number of each token's word among all words, from 1, and 0
+            of special tokens: ragged int32 (N, None).
         cores: int (N, 2), the positions in each sequence, from and to, that predictions are taken
             from; in order they are all tokens of all sentences.
     """
@@ -117,6 +119,9 @@ class TaggedSequences(TokenizedExamples):
             if crf:
                 tags = _with_tags_around(tags, counts, around)
             targets = {"labels": {"logits": tags}, "weights": {"logits": counts}}
+            sizes = concatenated([sentence.sizes for sentence in self.sentences], np.int64)
+            words = np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int32), sizes)
+            self.word_of_token = _with_special(positions.with_values(words[token]), special)
         cores = np.stack([core_starts, core_ends], axis=1)
         self.cores = before + cores - window_starts[:, None]
         super().__init__(

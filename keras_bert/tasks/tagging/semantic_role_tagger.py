@@ -47,6 +47,7 @@ class SemanticRoleTagger(Tagger):
     """
 
     TASK_TYPE = "semantic-roles"
+    TEACHES = None
     HEAD_INPUTS = {"marked_starts": (1,), "marked_ends": (1,)}
     HEADS = ("hidden", "classifier")
     SETTINGS = SemanticRoleSettings

@@ -4,6 +4,7 @@ import dataclasses
 from collections import Counter
 
 import keras
+import numpy as np
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, listed, percent, quoted
@@ -29,6 +30,7 @@ from keras_bert.tasks.tagging import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import (
     describe_tagging_error,
+    probabilities_of_words,
     tagger_predictions,
     tagging_errors,
 )
@@ -77,6 +79,7 @@ class Tagger(Task):
     FEATURES = "keras_bert.tasks.tagging.features:tagged_sequences"
     SIGNATURES = "keras_bert.tasks.tagging.signatures:tagger_signatures"
     exported_prediction = of_words
+    TEACHES = "logits"
     ANSWER = "tags"
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -244,6 +247,21 @@ class Tagger(Task):
             aggregation=self.word_tokens[1],
             crf=self.crf,
         )
+
+    def taught_answers(self, outputs, sequences):
+        """The logarithms of each word's probabilities: (W, C)."""
+        probabilities = probabilities_of_words(
+            outputs["logits"],
+            sequences,
+            count=len(self.labels),
+            aggregation=self.word_tokens[1],
+        )
+        return np.log(np.maximum(probabilities, 1e-30))
+
+    def with_answer(self, example, prediction):
+        words = {"words": tuple(prediction["words"]), "starts": tuple(prediction["starts"])}
+        given = {} if example.words is not None else words
+        return dataclasses.replace(example, tags=tuple(prediction["tags"]), **given)
 
     def official_metrics(self, predictions, examples):
         """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""

@@ -70,6 +70,7 @@ class TextEmbedder(GroupTask):
 
     TASK_TYPE = "text-embedding"
     OFFERS = ("text-vectors",)
+    TEACHES = "embedding"
     SEQUENCE_AXES = (None,)
     SETTINGS = TextEmbeddingSettings
     # A third of a classifier's: MiniLM in one epoch of 2,400 pairs of STS, Spearman on 600 others
@@ -310,6 +311,10 @@ class TextEmbedder(GroupTask):
         return [settings.prompt_of(None)] * len(example.texts)
 
     # Training.
+
+    def taught_answers(self, outputs, sequences):
+        """The vectors of single texts: (N, D)."""
+        return np.stack([np.asarray(vectors)[0] for vectors in outputs["embedding"]])
 
     def default_losses(self):
         """The `GroupLoss` of the setting `loss`, the mean over the rows of a batch."""

@@ -122,8 +122,31 @@ class BpeVocabulary(Vocabulary):
         tokenizer.decoder = decoders.BPEDecoder(suffix=END_OF_WORD)
         return tokenizer
 
+    def needed_with(self, ids):
+        """Also the tokens that are parts of the tokens, since merges make one of the other."""
+        needed = super().needed_with(ids)
+        special = {*self.special_ids.tolist()}
+        tokens = [self.tokens[id] for id in needed - special]
+        parts = {
+            token[start:end]
+            for token in tokens
+            for start in range(len(token))
+            for end in range(start + 1, len(token) + 1)
+        }
+        parts.update(self._required_tokens())
+        return needed | {self.id(part) for part in parts if part in self}
+
+    def _required_tokens(self):
+        """The tokens that no such vocabulary lacks."""
+        return (END_OF_WORD,)
+
     def _options(self, more=0):
         return {"merges": self.merges}
+
+    def _options_of(self, ids):
+        kept = {self.tokens[id] for id in ids}
+        merges = [pair for pair in self.merges if {*pair, "".join(pair)} <= kept]
+        return {**super()._options_of(ids), "merges": merges}
 
     def token_text(self, id):
         return self.token(id).removesuffix(self.END_OF_WORD)

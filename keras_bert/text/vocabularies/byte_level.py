@@ -104,6 +104,9 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
             self.tokens, counts=self.counts, special_tokens=self.special_tokens, **options
         )
 
+    def _required_tokens(self):
+        return [LETTERS[byte] for byte in BYTES_OF_UTF8]
+
     def _options(self, more=0):
         steps = {"normalizers": self.normalizers, "added_tokens": self.added_tokens}
         return {**super()._options(), "prefix_space": self.prefix_space, **steps}

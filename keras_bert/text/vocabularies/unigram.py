@@ -218,6 +218,23 @@ class UnigramVocabulary(SpacedVocabulary):
             byte_fallback=self.byte_fallback,
         )
 
+    def needed_with(self, ids):
+        """Also the characters of the tokens, tokens of bytes, and the least probable token.
+
+        A character without a token of its own, and the least score, decide what unknown
+        characters cost.
+        """
+        needed = super().needed_with(ids)
+        pieces = self.to_sentencepiece().pieces
+        normal = [id for id, piece in enumerate(pieces) if piece.type == sp.NORMAL]
+        needed.update(id for id, piece in enumerate(pieces) if piece.type == sp.BYTE)
+        needed.update(sorted(normal, key=lambda id: pieces[id].score)[:1])
+        letters = {c for id in needed.intersection(normal) for c in self.tokens[id]}
+        return needed | {self.id(letter) for letter in letters if letter in self}
+
+    def _options_of(self, ids):
+        return {**super()._options_of(ids), "scores": self.scores[ids]}
+
     def _options(self, more=0):
         names = ("charsmap", "prefix_space", "removes_spaces", "byte_fallback")
         names += ("normalizers", "added_tokens")

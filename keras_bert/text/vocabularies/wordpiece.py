@@ -65,6 +65,33 @@ class WordPieceVocabulary(Vocabulary):
         decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
         return of_bert_words(model, decoder, lowercase=lowercase)
 
+    def needed_with(self, ids):
+        """Also the characters of the tokens, by which other words of them are known."""
+        needed = super().needed_with(ids)
+        special = {*self.special_ids.tolist()}
+        letters = {c for id in needed - special for c in self.token_text(id)}
+        pairs = ((letter, f"{CONTINUATION_PREFIX}{letter}") for letter in letters)
+        return needed | {self.id(token) for pair in pairs for token in pair if token in self}
+
+    def tried_on(self, words):
+        tried = set()
+        for word in words:
+            if len(word) <= MAX_WORD_LENGTH:
+                tried.update(self._longest_tokens(word))
+        return tried
+
+    def _longest_tokens(self, word):
+        """The ids of the tokens that a word begins with, up to where none goes on."""
+        start = 0
+        while start < len(word):
+            prefix = CONTINUATION_PREFIX if start else ""
+            ends = range(len(word), start, -1)
+            end = next((end for end in ends if prefix + word[start:end] in self), None)
+            if end is None:
+                return
+            yield self.id(prefix + word[start:end])
+            start = end
+
     @cached_property
     def continuations(self):
         """(V,) bool: True where the token continues a word ("##ing")."""
