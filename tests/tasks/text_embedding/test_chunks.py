@@ -72,9 +72,9 @@ def step(form=PAIRS, *, rows=None, steps=1, **settings):
     return np.array(losses), weights, [np.array(state) for state in states(task)]
 
 
-def assert_same(ours, expected, *, atol=2e-6):
+def assert_same(ours, expected, *, atol=2e-6, rtol=2e-6):
     (losses, weights, after), (of_whole, whole_weights, whole_after) = ours, expected
-    np.testing.assert_allclose(losses, of_whole, rtol=2e-6)
+    np.testing.assert_allclose(losses, of_whole, rtol=rtol)
     for path, weight in weights.items():
         np.testing.assert_allclose(weight, whole_weights[path], atol=atol, err_msg=path)
     np.testing.assert_array_equal(after, whole_after)
@@ -165,7 +165,9 @@ def stored(run, inputs, values, drawn, specs, size):
 def test_activations_are_computed_again_with_the_same_random_numbers(options, monkeypatch):
     ours = step(chunk_size=3, dropout=True, steps=3, **options)
     monkeypatch.setattr(chunks, "_on_tensorflow", stored)
-    assert_same(ours, step(chunk_size=3, dropout=True, steps=3, **options), atol=1e-5)
+    # TensorFlow fuses the operations of a loop otherwise, which rounds bfloat16, 2**-8, elsewhere.
+    bounds = {"rtol": 2**-6, "atol": 2**-6} if "dtype" in options else {"atol": 1e-5}
+    assert_same(ours, step(chunk_size=3, dropout=True, steps=3, **options), **bounds)
     assert all(state[1] == 3 for state in ours[2])
 
 
