@@ -98,10 +98,8 @@ class TaughtLoss(keras.losses.Loss):
             return ops.sum(ops.square(y_pred[:, 0] - y_true[:, 1:]), axis=-1)
         rank = len(y_pred.shape)
         if len(shape) != rank or shape[-1] != 1 + of_labels + self.size:
-            labels = y_true
-            if self.kind == LABELS:
-                labels = ops.reshape(labels, ops.shape(y_pred)[:-1])
-            return self._own(labels, y_pred)
+            is_column = self.kind == LABELS and len(shape) == rank  # (B, 1) in place of (B,)
+            return self._own(y_true[..., 0] if is_column else y_true, y_pred)
         known, labels = y_true[..., 0], y_true[..., 1 : 1 + of_labels]
         answers = y_true[..., 1 + of_labels :]
         own = self._own(labels[..., 0] if self.kind == LABELS else labels, y_pred)

@@ -140,7 +140,9 @@ def test_losses_are_those_of_the_formulas():
     np.testing.assert_allclose(alone, own, rtol=1e-5)
 
     tags, of_tokens = rng.integers(3, size=(2, 4)), rng.normal(size=(2, 4, 3)).astype("float32")
-    own_of_tokens = -np.take_along_axis(log_softmax(of_tokens), tags[..., None], axis=-1)[..., 0]
+    own_of_tokens = -np.take_along_axis(log_softmax(of_tokens, axis=-1), tags[..., None], axis=-1)[
+        ..., 0
+    ]
     actual = np.asarray(TaughtLoss(LABELS, **options)(tags, of_tokens))
     np.testing.assert_allclose(actual, own_of_tokens, rtol=1e-5)
 
@@ -234,13 +236,8 @@ def test_texts_without_labels_have_the_teachers(teachers, architecture, tmp_path
     of_texts, said = texts(60, seed=2), []
     rows = [{"text": text, "label": "a" if n % 3 == 0 else None} for n, text in enumerate(of_texts)]
     arguments = {"teacher": teachers("classifier"), "epochs": 1, "learning_rate": 1e-30}
-    metrics = kb.distill(
-        data=rows,
-        keep_layers=[0, 1, 2, 3],
-        output=tmp_path / "run",
-        **arguments,
-        report=said.append,
-    )
+    arguments["keep_layers"] = [0, 1, 2, 3]
+    metrics = kb.distill(data=rows, output=tmp_path / "run", **arguments, report=said.append)
     known = metrics["distillation"]
     assert 0 < known["labelled"] < known["answers"] < 60
     assert any("have no label of their own" in line for line in said)
