@@ -83,7 +83,7 @@ class CutVocabulary:
         )
 
     def lost(self, tokenizer, texts: Iterable[str]) -> dict[str, int]:
-        """What other texts lose by the cut.
+        """Tokens that other texts lose by the cut.
 
         Args:
             tokenizer: the one that `apply` returned.

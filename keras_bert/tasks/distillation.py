@@ -33,7 +33,7 @@ def check_teachable(task, *, which):
 
 
 def kind_of(task):
-    """What a task answers with, one of KINDS."""
+    """Returns what a task answers with, one of KINDS."""
     if task.TEACHES != "logits":
         return SCORES if task.TEACHES == "score" else VECTORS
     return DECISIONS if getattr(task.settings, "multi_label", False) else LABELS

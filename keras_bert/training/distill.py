@@ -385,7 +385,7 @@ def _dev(teacher, dev, kind, settings, report):
 
 
 def _similarity(first, second, *, by):
-    """That of the vectors of two predictions."""
+    """Returns the similarity of the vectors of two predictions."""
     vectors = (np.asarray(prediction["embedding"])[None] for prediction in (first, second))
     return float(pair_similarities(*vectors, by=by)[0])
 
@@ -466,7 +466,7 @@ class TeacherStart(StartingPoint):
         self.fingerprint = f"{self._made()} {fingerprint_of_folder(folder)}"
 
     def _made(self):
-        """What is made of the teacher, in a word."""
+        """Says what is made of the teacher, in a word."""
         raise NotImplementedError
 
 

@@ -24,7 +24,7 @@ _EXAMPLES_TOGETHER = 2048
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Teaching:
-    """What the examples of some runs learn of a teacher.
+    """The lessons of the examples of some runs: what they learn of a teacher.
 
     Attributes:
         kind: one of `keras_bert.tasks.distillation.KINDS`.
