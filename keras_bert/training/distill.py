@@ -369,7 +369,7 @@ def _dev(teacher, dev, kind, settings, report):
                 one,
                 form=RATED,
                 texts=(one.text, other.text),
-                label=round(_similarity(first, second, by=by), 4),
+                label=_similarity(first, second, by=by),
             )
             for (one, first), (other, second) in pairs
         ]

@@ -91,7 +91,7 @@ class TaughtExamples(SequenceBatches):
         if words is None:
             numbers = tf.gather(tf.constant(self.tokenized.example_of_sequence, tf.int64), numbers)
         else:  # (B, S), -1 at tokens of no word
-            shape = [None, tf.shape(labels)[1]]
+            shape = tf.stack([tf.shape(numbers)[0], tf.shape(labels)[1]])
             numbers = tf.gather(words, numbers).to_tensor(0, shape=shape) - 1
         given = [numbers] if labels is None else [numbers, labels]
         rows = tf.numpy_function(self._rows, given, tf.float32)
