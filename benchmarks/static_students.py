@@ -1,7 +1,7 @@
 """Static students of MiniLM, beside model2vec's own: Spearman on STS, nDCG@10 on XQuAD, speed.
 
     python benchmarks/static_students.py --output runs/static
-    /tmp/m2v-env/bin/python benchmarks/static_students.py --output runs/static --model2vec
+    ENVIRONMENT/bin/python benchmarks/static_students.py --output runs/static --model2vec
 
 The second command, in an environment with model2vec and PyTorch, writes OUTPUT/model2vec (float32,
 256 numbers), and is left out where there is none. The first measures the teacher, the static
