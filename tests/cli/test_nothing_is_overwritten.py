@@ -138,6 +138,7 @@ COMPARE = "compare --models m/task m/task --samples 100 --data in.csv --force --
 FINETUNE = "finetune --epochs 1 --train in.csv --dev in.csv --output out --force --model"
 SWEEP = "sweep --train in.csv --dev in.csv --output out --force --model m/encoder"
 PRETRAIN = "pretrain --steps 1 --output out --force --data"
+DISTILL = "distill --teacher m/embedder --data in.txt --keep-layers 0 --output out --force"
 GLUE = "glue --data . --output out --force --model m/encoder"
 VOCAB = "vocab --size 99 --force --input"
 DATA = "pretraining-data --vocab vocab.txt --force --input"
@@ -211,6 +212,10 @@ OVERWRITES = [
         )
     ),
     (f"{FINETUNE} m/encoder", finished("pretrain"), "did not write"),
+    (DISTILL, finished("distill", "runs/mine.txt"), "contains runs/mine.txt"),
+    (DISTILL, finished("finetune"), "did not write"),
+    ("distill --static --teacher m/embedder --output m --force", None, "also the input"),
+    ("distill --static --teacher m/embedder --output mine.csv --force", None, "mine.csv"),
     (f"{FINETUNE} m/encoder --baseline out", finished("finetune"), "also the input"),
     (f"{FINETUNE} out", finished("finetune"), "also the input"),
     (

@@ -258,11 +258,13 @@ class Regressor(TextTask):
         are_lists = _are_lists(examples)
         other = next((e for e in examples if isinstance(e, PassageList) != are_lists), None)
         if other is not None:  # of another file
+            kinds = ["a pair", "a list of passages"]
             raise other.error(
                 Naming(
                     "{}, and the first training example is {}. With {group_by_query}, pairs become "
                     "lists.",
-                    *("a pair", "a list of passages")[:: 1 if are_lists else -1],
+                    kinds[not are_lists],
+                    kinds[are_lists],
                 )
             )
         labels = [e.grades if are_lists else (e.label,) for e in examples]
