@@ -78,8 +78,8 @@ def save_model2vec(task, tokenizer, folder, *, overwrite=False):
     is_static = isinstance(task, tasks.task_class(TEXT_EMBEDDING))
     if not is_static or task.first_module != STATIC_EMBEDDING or task.projections:
         raise InputError(
-            "model2vec computes the mean of static vectors of all tokens. Expected a text "
-            "embedder of static vectors, without dense layers, special tokens or another pooling."
+            "Only a text embedder of static vectors can be written for model2vec, without dense "
+            "layers, special tokens or another pooling than the mean."
         )
     vectors = np.asarray(task.encoder.embedding.embeddings, np.float32)
     about = {
