@@ -118,7 +118,12 @@ MEASURED = {
         labelled(("ham",), ()),
         ("confusion", "labels", "reliability"),
     ),
-    "regression": ({}, [{"score": 1.5}, {"score": 2.5}], labelled(1.0, 3.0), ()),
+    "regression": (
+        {"settings": SimpleNamespace(score_range=None)},
+        [{"score": 1.5}, {"score": 2.5}],
+        labelled(1.0, 3.0),
+        (),
+    ),
     "multiple-choice": (
         {},
         [{"label": 0, "score": 0.75, "probabilities": [0.75, 0.25]}] * 2,

@@ -155,7 +155,7 @@ def test_model2vecs_folder_has_the_same_vectors(tmp_path, monkeypatch):
         kb.convert(tmp_path / "teacher", tmp_path / "teacher2", to="huggingface")
         kb.convert(tmp_path / "static", tmp_path / "teacher2", to="huggingface")
     kb.convert(tmp_path / "static", tmp_path / "theirs", to="model2vec", force=True)
-    with raises_input_error("Expected a text embedder of static vectors"):
+    with raises_input_error("Only a text embedder of static vectors"):
         kb.convert(tmp_path / "teacher", tmp_path / "other", to="model2vec")
 
 

@@ -365,20 +365,14 @@ class Regressor(TextTask):
 
         if _are_lists(examples):
             return list_metrics(*_listed(predictions, examples))
-        return score_metrics(*self._scored(predictions, examples))
+        return score_metrics(*_scored(self.settings.score_range, predictions, examples))
 
     def summed_metrics(self, predictions, examples):
         from keras_bert.tasks.classification.metrics import summed_scores
 
         if _are_lists(examples):
             return summed_lists(*_listed(predictions, examples))
-        return summed_scores(*self._scored(predictions, examples))
-
-    def _scored(self, predictions, examples):
-        """-> (the expected scores, the predicted ones)."""
-        low, high = self.settings.score_range or (0.0, 1.0)
-        expected = [(example.label - low) / (high - low) for example in examples]
-        return expected, [p["score"] for p in predictions]
+        return summed_scores(*_scored(self.settings.score_range, predictions, examples))
 
     def answer_of(self, prediction):
         return prediction["scores" if "scores" in prediction else self.ANSWER]
@@ -414,6 +408,13 @@ class Regressor(TextTask):
 
     def get_config(self):
         return {**super().get_config(), "scale": self.scale, "activation": self.activation}
+
+
+def _scored(score_range, predictions, examples):
+    """-> (the expected scores as fractions of a range, the predicted ones)."""
+    low, high = score_range or (0.0, 1.0)
+    expected = [(example.label - low) / (high - low) for example in examples]
+    return expected, [prediction["score"] for prediction in predictions]
 
 
 def _are_lists(examples):
