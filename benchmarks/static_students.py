@@ -4,7 +4,7 @@
     ENVIRONMENT/bin/python benchmarks/static_students.py --output runs/static --model2vec
 
 The second command, in an environment with model2vec and PyTorch, writes OUTPUT/model2vec (float32,
-256 numbers), and is left out where there is none. The first measures the teacher, the static
+256 numbers); it may be left out. The first measures the teacher, the static
 students of 64, 128 and 256 numbers, one that is trained on 50,000 sentences of the books (with
 `--trained`), and what the second has written, all by `keras_bert.evaluate` with the same texts: the
 3,000 pairs of STS, and XQuAD's English questions, each with its paragraph among all. Speed is in

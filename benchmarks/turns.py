@@ -37,7 +37,7 @@ class Turns:
         return self._done[-1]
 
     def lines(self):
-        """What is found so far: the turns with what came of them."""
+        """The turns so far, each with what came of it."""
         return list(self._done)
 
     def _write(self, record):

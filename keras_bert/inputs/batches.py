@@ -267,7 +267,7 @@ class SequenceBatches:
         raise NotImplementedError
 
     def check_trainable(self):
-        """Raises InputError for examples that cannot be trained on, only evaluated."""
+        """Raises InputError for examples that are for evaluation alone."""
 
     def epoch_batches(self, *, count, seed, epoch):
         """The numbers of the examples of each batch of an epoch, `count` arrays."""

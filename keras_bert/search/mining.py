@@ -2,7 +2,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.base.progress import ProgressBar
 from keras_bert.base.settings import takes
-from keras_bert.inference.predict import as_task, predict
 from keras_bert.inference.table_files import check_table_output, write_table
 from keras_bert.readers import TableSettings
 from keras_bert.readers.examples import report_notes, report_source
@@ -24,13 +23,12 @@ from keras_bert.search.embedders import open_embedder
 from keras_bert.search.index import Index, load_index
 from keras_bert.search.mining_settings import LABELS, LIST, RANDOM, MineSettings
 from keras_bert.search.ranking import Snapshot
+from keras_bert.search.reranking import Reranker
 from keras_bert.tasks.text_embedding.metrics import pair_similarities
 from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 
 # Anchors that are searched for, and whose pairs are scored, together.
 _TOGETHER = 1024
-# A function of pairs of texts to their scores (N,).
-PairScores = Callable[[Sequence[tuple[str, str]]], Any]
 # Why a candidate is rejected, in the order of the rules. The first is not a setting.
 RULES = ("own", "margin", "relative_margin", "max_score", "min_score", "range_min")
 _REASONS = {
@@ -133,7 +131,9 @@ def mine_negatives(*, progress=False, report=None, **settings) -> MinedNegatives
         inputs = [path for path in inputs if is_file(path)]
         options = {"inputs": inputs, "force": given.force, "command": "mine-negatives"}
         check_table_output(given.output, **options)
-    scores_of = None if given.filter_by is None else pair_scores(given.filter_by, given.batch_size)
+    scores_of = given.filter_by
+    if scores_of is not None and (is_file(scores_of) or hasattr(scores_of, "TASK_TYPE")):
+        scores_of = Reranker(scores_of, batch_size=given.batch_size).scores
     embedder, indexes = _open(given, report=report, progress=progress)
     anchors = _read(given, report)
     texts = [*dict.fromkeys(text for anchor in anchors.values() for text in anchor.negatives)]
@@ -142,27 +142,6 @@ def mine_negatives(*, progress=False, report=None, **settings) -> MinedNegatives
     if given.output is not None:
         write_table(iter(mined.rows), given.output, command="mine-negatives")
     return mined
-
-
-def pair_scores(model: Any, batch_size: int = 32) -> PairScores:
-    """The function of pairs to scores of a folder, a task, or such a function itself.
-
-    Raises InputError if the model does not score pairs of texts.
-    """
-    if callable(model) and not hasattr(model, "TASK_TYPE"):
-        return model
-    task = as_task(model)
-    if "score" not in task.output or len(getattr(task, "text_names", ())) != 2:
-        raise InputError.naming(
-            "{} contains a model of the task {}. {filter_by} needs one that scores pairs of texts: "
-            "a cross-encoder, or the output of finetune with {task} regression.",
-            model if is_file(model) else "The model",
-            task.TASK_TYPE,
-        )
-    # As pairs that nobody has given a score.
-    return lambda pairs: [
-        prediction["score"] for prediction in predict(task, [*pairs], batch_size=batch_size)
-    ]
 
 
 # Reading.

@@ -217,6 +217,9 @@ def read_taught_data(settings, given, report) -> tuple[FinetuningData, DistillSe
     start = starting_point(settings, folder, teacher)
     _check_width(start, teacher)
     kind = kind_of(teacher)
+    settings.check_answers(
+        have_labels=kind != VECTORS, are_probabilities=kind not in (SCORES, VECTORS)
+    )
     train, dev = _read(settings, teacher, kind, report)
     report(f"The teacher is {name_of(folder)}: {teacher.config.described}.")
     answers, predictions = answers_of(teacher, train, batch_size=settings.batch_size)

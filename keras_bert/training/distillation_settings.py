@@ -21,8 +21,10 @@ from keras_bert.tasks import settings_class
 from keras_bert.training.finetuning_settings import TaskRunSettings, runs_of_seeds
 from keras_bert.training.settings import ARCHITECTURES
 
-# Numbers of a static vector, and a in a / (a + p) (see `keras_bert.training.static_student`).
+# Numbers of a static vector, and a in a / (a + p), of Arora et al. 2017 (see
+# `keras_bert.training.static_student`).
 DIMENSIONS, SIF = 256, 1e-4
+_TEMPERATURE, _LABEL_WEIGHT = 2.0, 0.5
 
 _TEACHER = required(
     help="the model whose answers are learned: a fine-tuned folder, the output of a run or "
@@ -107,7 +109,7 @@ class DistillSettings(StaticStudentSettings, TaskRunSettings):
         common=True,
     )
     distillation_temperature: float = optimisation_setting(
-        2.0,
+        _TEMPERATURE,
         help="the logits of teacher and student are divided by it before they become the "
         "probabilities that are learned (Hinton et al. 2015)",
         unit="TEMPERATURE",
@@ -115,7 +117,7 @@ class DistillSettings(StaticStudentSettings, TaskRunSettings):
         common=True,
     )
     label_weight: float = optimisation_setting(
-        0.5,
+        _LABEL_WEIGHT,
         help="weight of an example's own label in the loss; that of the teacher's answer is the "
         "rest, and all of it if an example has no label",
         unit="WEIGHT",
@@ -124,7 +126,7 @@ class DistillSettings(StaticStudentSettings, TaskRunSettings):
         common=True,
     )
 
-    # What a run of fine-tuning has beside, which a student is not made with.
+    # Settings of fine-tuning that a student is not made with.
     train_fraction: ClassVar[float] = 1.0
     fractions: ClassVar[list[float]] = [1.0]
     folds: ClassVar[None] = None
@@ -156,6 +158,8 @@ class DistillSettings(StaticStudentSettings, TaskRunSettings):
                 "{dimensions} is for a static student without {data}: with it, the student learns "
                 "vectors of the teacher's size. Leave it out."
             )
+        if self.sif != SIF and not self.static:
+            raise InputError.naming("{sif} is for {static}. Leave it out.")
         if self.keep_layers is not None and sorted({*self.keep_layers}) != [*self.keep_layers]:
             raise InputError.naming(
                 "{keep_layers} must rise, each layer once. Received: {}.",
@@ -168,6 +172,19 @@ class DistillSettings(StaticStudentSettings, TaskRunSettings):
                 raise InputError.naming(
                     "{} keeps the weights of a trained {student}. Leave it out.", argument(name)
                 )
+
+    def check_answers(self, *, have_labels, are_probabilities):
+        """Raises InputError for a setting that has no effect on the teacher's kind of answers."""
+        if self.distillation_temperature != _TEMPERATURE and not are_probabilities:
+            raise InputError.naming(
+                "{distillation_temperature} is for probabilities, and the teacher gives scores or "
+                "vectors. Leave it out."
+            )
+        if self.label_weight != _LABEL_WEIGHT and not have_labels:
+            raise InputError.naming(
+                "{label_weight} is for labels, and a student of a text embedder learns without "
+                "any. Leave it out."
+            )
 
     @property
     def model(self):

@@ -17,12 +17,10 @@ from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.layers.dense import without_random_weights
 from keras_bert.tasks.text_embedding import LONGEST_STATIC
 from keras_bert.text.template import PLAIN_TEMPLATE
-
-SIF = 1e-4  # of Arora et al. 2017, a in a / (a + p)
-WIDTH = 256
+from keras_bert.training.distillation_settings import DIMENSIONS, SIF
 
 
-def static_student(teacher, *, dimensions=WIDTH, sif=SIF, batch_size=256):
+def static_student(teacher, *, dimensions=DIMENSIONS, sif=SIF, batch_size=256):
     """The static student of a `TextEmbedder`, itself one.
 
     Args:

@@ -84,7 +84,7 @@ def test_the_activation_of_a_score(folder, tmp_path, in_config, in_file, expecte
     [(6, None, False, 6), (512, None, False, 8), (1e30, None, False, 8), (6, 5, True, 5)],
 )
 def test_the_maximum_length(folder, of_tokenizer, own, modules, expected):
-    """That of the tokenizer, at most the positions; that of the module if there is one."""
+    """The tokenizer's length, at most the positions; the module's if there is one."""
     path = folder / "tokenizer_config.json"
     config = json.loads(path.read_text()) | {"model_max_length": of_tokenizer}
     path.write_text(json.dumps(config))

@@ -121,7 +121,7 @@ def test_several_labels_do_not_rerank(tmp_path):
 
 
 def test_the_losses_of_lists_are_theirs(tmp_path):
-    """Of a whole batch of texts, by their trainer's loss and by ours."""
+    """Compares a whole batch of texts by their trainer's loss and by ours."""
     encoder, tokenizer = encoder_of("bert")
     task = kb.Regressor(encoder, tokenizer, pooling="cls", max_length=17, loss="listwise")
     rows = [

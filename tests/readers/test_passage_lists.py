@@ -42,7 +42,7 @@ def lists(data, **options):
             ("q", ("b", "a", "c"), (2, 0, 1.5), (1, 3, 2)),  # the most relevant one first
         ),
         ({**NEGATIVES, "margins": [4, 7]}, {}, ("q", ("p", "n", "m"), (1, 0, 0), (0, -4, -7))),
-        # A negative that is the positive, or the query, is none.
+        # The positive and the query do not count as negatives.
         (
             {"anchor": "q", "positive": "p", "negatives": ["q", "n", "p"], "scores": [9, 8, 7, 6]},
             {},

@@ -173,7 +173,7 @@ def test_a_cross_encoder_filters(embedder, tmp_path):
     negatives = [row["negative_1"], row["negative_2"]]
     scores = [p["score"] for p in kb.predict(task, [(text, other) for other in negatives])]
     assert scores[0] >= scores[1]
-    with raises_input_error("needs one that scores pairs of texts"):
+    with raises_input_error("which cannot rerank. Expected a cross-encoder"):
         kb.mine_negatives(**options, filter_by=embedder)
 
 

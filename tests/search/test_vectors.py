@@ -58,7 +58,7 @@ def test_the_result_is_that_of_sorting_all_scores(by, top_k, small_blocks):
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("top_k", [1, 9, 150])
 def test_blocks_of_many_groups(dtype, top_k):
-    """Of which most have nothing that is looked at, and the last is not whole."""
+    """Most groups have no candidate, and the last one is not whole."""
     queries, documents = vectors(20, 12), vectors(5013, 12, seed=1).astype(dtype)
     allowed = make_rng(2).random(5013) < 0.9
     for mask in (None, allowed):

@@ -185,6 +185,7 @@ def test_several_labels_per_text(given, tmp_path):
         ({"patience": 2}, "`contrastive` has no use for `patience`"),
         ({"class_weights": "balanced"}, "`contrastive` has no use for `class_weights`"),
         ({"hidden_layers": 1}, "`contrastive` has no use for `hidden_layers`"),
+        ({"dropout": 0.2}, "`contrastive` has no use for `dropout`"),
         ({"long_texts": "windows"}, "reads one vector of a text, and `long_texts` windows several"),
         ({"task": "tagger"}, "`contrastive` is for `task` classifier, not tagger"),
     ],

@@ -366,6 +366,7 @@ BAD = {
     ),
     "one text": ({"data": ["w1 w2"]}, "has a single text"),
     "no layer": ({"architecture": None, "keep_layers": [0, 9]}, "has the layer 9"),
+    "no static student": ({"sif": 1e-3}, "`sif` is for `static`"),
     "empty texts": ({"data": ["", " "]}, "no texts"),
 }
 
@@ -394,6 +395,12 @@ def test_bad_teachers_and_students(teachers, architecture, tokenizer, tmp_path):
     with_crf.save(tmp_path / "crf")
     with raises_input_error("The teacher has a CRF"):
         kb.distill(teacher=tmp_path / "crf", **given)
+    for name, value, message in (
+        ("distillation_temperature", 4.0, "is for probabilities"),
+        ("label_weight", 0.1, "is for labels"),
+    ):
+        with raises_input_error(f"`{name}` {message}"):
+            kb.distill(teacher=teachers("text-embedding"), **given, **{name: value})
     with raises_input_error("makes a student of a text embedder...the task classifier"):
         kb.distill(teacher=teachers("classifier"), static=True, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -7,7 +7,7 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import Settings, optimisation_setting
 from keras_bert.training.parts import Part
 
-# What trains the head by its own loss, or evaluates it during training, with the defaults.
+# Settings of a head that is trained by its own loss, or evaluated meanwhile, with the defaults.
 _NOT_WITH = (
     ("freeze_encoder", False),
     ("gradual_unfreezing", False),
@@ -15,6 +15,7 @@ _NOT_WITH = (
     ("lm_loss_weight", 0.0),
     ("class_weights", "none"),
     ("hidden_layers", 0),
+    ("dropout", None),
     ("static_vectors", None),
 )
 

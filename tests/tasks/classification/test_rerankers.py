@@ -186,7 +186,7 @@ def test_queries_are_not_in_two_splits(train):
 
 @pytest.mark.parametrize("rows", [NEGATIVES, GRADES])
 def test_a_smaller_model_learns_from_the_scores_of_a_larger_one(rows, train, tmp_path):
-    """What `predict` writes of a file of lists is what margin-mse reads."""
+    """Training by margin-mse reads what `predict` writes of a file of lists."""
     teacher = reranker(activation="identity")
     teacher.save(tmp_path / "teacher")
     rows = [{name: value for name, value in row.items() if name != "scores"} for row in rows]
@@ -198,7 +198,7 @@ def test_a_smaller_model_learns_from_the_scores_of_a_larger_one(rows, train, tmp
         pairs = [(example.query, passage) for passage in example.passages]
         expected = [row["score"] for row in kb.predict(teacher, pairs)]
         np.testing.assert_allclose(example.teacher, expected, atol=1e-5)
-    # The teacher's own loss is none; its weights are those that training begins with.
+    # A student with the weights of its teacher has a loss of zero; the run begins with these.
     task = reranker(loss="margin-mse")
     task.set_weights(teacher.get_weights())
     task.compile_defaults("sgd")
