@@ -18,7 +18,7 @@ _DEFAULTS = (
 HEAD_LEARNING_RATE = 1e-3
 # Of a classifier whose vectors are trained by their labels: the factor of the rate, and the least
 # number of steps.
-_CONTRASTIVE_RATE, _CONTRASTIVE_STEPS = 1 / 3, 60
+_CONTRASTIVE_RATE, _CONTRASTIVE_STEPS = 1 / 15, 100
 # A sweep tries these multiples of the learning rate, and, for each number of epochs where these are
 # enough steps, this multiple of the least number of steps. For BERT base they are the search of
 # Devlin et al. 2018 (appendix A.3).
