@@ -5,6 +5,7 @@ import re
 import string
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -80,7 +81,7 @@ class InputError(ValueError):
         """An error whose message is a `Naming`."""
         return cls(Naming(template, *replacements))
 
-    def worded(self, spelled):
+    def worded(self, spelled: Callable[[str], str]) -> str:
         """The message, with arguments as `Naming.worded` has them."""
         message = self._message
         return message.worded(spelled) if isinstance(message, Naming) else str(self)

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from keras_bert.base import rename
 from keras_bert.base.rename import Rename
@@ -272,7 +273,10 @@ def task_classes(
     choice = {"classifier": dense("classifier", "classifier", "D 1")}
     tags = {"classifier": dense("classifier", "classifier", "D C")}
     answer = {"qa_outputs": dense("qa_outputs", answers, "D 2")}
-    of_texts = {"pooling": pooling, "transforms_any_pooling": tokens_transform is not None}
+    of_texts: dict[str, Any] = {
+        "pooling": pooling,
+        "transforms_any_pooling": tokens_transform is not None,
+    }
     classes = {
         f"{model}ForMaskedLM": ClassNames(
             task_types=masked, heads=head, transform=tokens_transform

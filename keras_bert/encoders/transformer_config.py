@@ -21,7 +21,10 @@ class TransformerConfig(EncoderConfig):
     `max_position_embeddings`, `initializer_range` and `layer_norm_eps`.
     """
 
-    def __post_init__(self):
+    num_attention_heads: int
+    max_position_embeddings: int
+
+    def __post_init__(self) -> None:
         super().__post_init__()
         fields = self._own_fields()
         sizes = (
@@ -131,7 +134,7 @@ class BidirectionalConfig(TransformerConfig):
     layer_norm_eps: float = 1e-12
     pad_token_id: int | None = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.pad_token_id is None:
             object.__setattr__(self, "pad_token_id", type(self).pad_token_id)
         super().__post_init__()

@@ -70,6 +70,8 @@ class Index:
         InputError: the folder is no index, is not finished, is damaged, or has another model.
     """
 
+    _embedder: TextEmbedder | None
+
     def __init__(self, folder: Any, *, embedder: Any = None):
         self.folder, self._embedder = Path(folder), None
         self._temporary: Any = None

@@ -5,7 +5,7 @@ import pkgutil
 import re
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
@@ -45,6 +45,9 @@ _TEXTS, _TOKENS = 3, 60  # that are shown
 
 class TokenizedTexts(Tokens):
     """`Tokens` with their texts and vocabulary, which a notebook shows as a table."""
+
+    _texts: tf.Tensor
+    _vocabulary: Vocabulary
 
     def __repr__(self):
         count = counted(int(self.ids.nrows()), "text")
@@ -130,7 +133,7 @@ class Tokenizer(tf.Module):
         Raises `InputError` where it cannot be opened (see `open_vocabulary`).
         """
         vocabulary, lowercase, template = open_vocabulary(vocabulary, lowercase=lowercase)
-        return cls(vocabulary, lowercase=lowercase, template=template)
+        return cls(vocabulary, lowercase=lowercase, template=template)  # type: ignore[arg-type]
 
     @classmethod
     def from_folder(cls, folder: str | PathLike[str]) -> Self:
@@ -159,11 +162,11 @@ class Tokenizer(tf.Module):
     def __len__(self) -> int:
         return len(self.vocabulary)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         case = "uncased" if self.lowercase else "cased"
         return f"Tokenizer({len(self):,} tokens, {self.vocabulary.algorithm}, {case})"
 
-    def __reduce__(self):  # a graph cannot be pickled; its arguments can
+    def __reduce__(self) -> tuple[Any, ...]:  # a graph cannot be pickled; its arguments can
         make = functools.partial(type(self), lowercase=self.lowercase, template=self.template)
         state = {"input_names": tuple(self.input_names), "skips_spaces": self.skips_spaces}
         return make, (self.vocabulary,), state

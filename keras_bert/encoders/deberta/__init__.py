@@ -76,7 +76,7 @@ class DebertaConfig(BidirectionalConfig):
     legacy: bool = True
     model_type: str = "deberta-v2"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         attends = self.pos_att_type
         if isinstance(attends, str):
             attends = attends.lower().split("|")
@@ -109,7 +109,7 @@ class DebertaConfig(BidirectionalConfig):
         """Rows of the table of distances on either side."""
         return self.farthest_distance if self.position_buckets < 1 else self.position_buckets
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         written = super().to_dict()
         written["pos_att_type"] = list(self.pos_att_type)
         optional = ("embedding_size", "attention_head_size", "cls_dropout")
