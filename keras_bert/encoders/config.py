@@ -72,7 +72,7 @@ class EncoderConfig:
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {}
     REQUIRES_TOKENIZER: ClassVar[bool] = False
 
-    if TYPE_CHECKING:  # a field of every subclass
+    if TYPE_CHECKING:  # the fields of every subclass
         model_type: str
         vocab_size: int
         hidden_size: int

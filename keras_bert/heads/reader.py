@@ -199,7 +199,7 @@ class ReadingModel(keras.Model):
 
     encoder: Any = None
     reader: Any = None
-    transform: keras.layers.Layer | None = None
+    transform: Any = None
     next_token_loss: NextTokenLoss | None = None
 
     def feature_inputs(self) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ Shapes: N marked words, K senses, D the size of a vector.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from os import PathLike
@@ -65,7 +65,16 @@ class SenseVectors:
         model: the folder, or the pair of an encoder and its tokenizer, that makes the vectors.
     """
 
-    def __init__(self, senses, vectors, forms, *, layers, model, metrics=None):
+    def __init__(
+        self,
+        senses: Sequence[Sense],
+        vectors: Any,
+        forms: dict[str, set[str]],
+        *,
+        layers: str,
+        model: Any,
+        metrics: dict[str, Any] | None = None,
+    ):
         self.senses = senses
         self.vectors = np.asarray(vectors, np.float32)
         self.forms = forms

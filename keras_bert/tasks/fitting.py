@@ -157,7 +157,7 @@ class FittingModel(CheckingModel):
             x = self._in_order(x, y, weights, batch_size=given.pop("batch_size", None))
         else:
             given |= {} if y is None else {"y": y}
-            x = x if dataset_info(x) is None else dataset_info(x).in_order()
+            x = x if dataset_info(x) is None else dataset_info(x).in_order()  # type: ignore[union-attr]
         self.check_batches(x)
         self.compile_to_evaluate()
         info = dataset_info(x)
