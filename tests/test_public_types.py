@@ -124,8 +124,8 @@ def test_every_argument_and_result_of_a_public_method_has_a_type():
     assert count > 600
 
 
-# Their bodies would need casts: configs with fields that are None until the constructor gives them a
-# value, or that a subclass fixes, and functions whose settings have the name of their arguments.
+# Their bodies would need casts: configs with fields that are None until the constructor sets them
+# or that a subclass fixes, and functions whose settings have the name of their arguments.
 UNCHECKED = {
     *(
         f"keras_bert.encoders.{name}"
