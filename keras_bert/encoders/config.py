@@ -113,7 +113,7 @@ class EncoderConfig:
                 )
 
     def _called(self, name):
-        """A field in a message, with its key in a config.json where that is another."""
+        """A field in a message, with its key in a config.json if that is another."""
         key = self.KEYS.get(name, name)
         return f"`{name}`" if key == name else f"`{name}` (`{key}` in config.json)"
 

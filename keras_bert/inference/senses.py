@@ -61,7 +61,7 @@ class SenseVectors:
         vectors: float32 (K, D), the mean of the vectors of each sense's words.
         forms: word form in lower case -> the words that it was seen as.
         layers: the layers that the vectors are made of.
-        metrics: see `senses`; {} where it was loaded.
+        metrics: see `senses`; {} if it was loaded.
         model: the folder, or the pair of an encoder and its tokenizer, that makes the vectors.
     """
 
@@ -185,7 +185,7 @@ class SenseVectors:
 
         Args:
             path: the file.
-            model: the folder, where it has moved, or a pair of an encoder and its tokenizer.
+            model: the folder, if it has moved, or a pair of an encoder and its tokenizer.
 
         Raises:
             InputError: it is another file, or the folder does not have the model of these vectors.

@@ -87,7 +87,7 @@ class CompiledModel(LabelledModel):
         self._defaults = None
 
     def with_scaled_loss(self, optimizer: Any) -> Any:
-        """The optimizer, as a `LossScaleOptimizer` where the encoder computes in float16.
+        """The optimizer, as a `LossScaleOptimizer` if the encoder computes in float16.
 
         The gradients would vanish there.
         """

@@ -170,7 +170,7 @@ class FittingModel(CheckingModel):
 
         Their rows are those of the data, in its order; of a task that splits a long example into
         several sequences, one per sequence. An example without a text is an error. Sequences are
-        padded to the longest one where an output has an axis of tokens, and examples to the most
+        padded to the longest one if an output has an axis of tokens, and examples to the most
         choices or words; the logit of a choice that an example does not have is below all others.
 
         `keras_bert.predict` returns labels, tags or answers instead.

@@ -101,7 +101,7 @@ def weights_of_classes(class_weight, labels):
 
     Args:
         class_weight: {a label as in the data: its weight}. A whole number may also be the index of
-            a label, as in Keras, where the model has no label of that name.
+            a label, as in Keras, if the model has no label of that name.
         labels: those of the model.
 
     Raises InputError for an unknown label, for a weight that is not a number from 0, and for whole
@@ -188,7 +188,7 @@ class LabelledModel(ReadingModel):
             inferred_arguments: the result of `infer_arguments`, which helps to detect the columns;
                 None if it is not known yet.
             schema: the `schema` of the data that the task was trained on: columns by their names
-                or numbers, which are used where the data have them.
+                or numbers, which are used if the data have them.
             labelled: whether a file without labels is an error.
             **columns: the settings of SETTINGS with `reads`.
 

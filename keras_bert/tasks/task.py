@@ -58,7 +58,7 @@ class Task(StoredModel):
             only.
         labels: of a task with MIN_LABELS the names of its labels in their order, each once.
         layers: the layers that the head reads, a name of `keras_bert.heads`; None is
-            "last", or "mix-all" where there is a `layer_mix`.
+            "last", or "mix-all" if there is a `layer_mix`.
         layer_mix: of a learned mix the arguments `layer_norm_eps` and `l2` of its `ScalarMix`; None
             is None and 0.
         static_vectors: an encoder of a single layer and the same vocabulary, such as a
@@ -92,7 +92,7 @@ class Task(StoredModel):
         ACTIVATIONS: the activations that the output may have, if a folder says so.
         MIN_LABELS: the least number of `labels`; 0 for a task without labels.
         SETTINGS: the class of its settings; a `TaskSettings` if it is trained on labelled files.
-        TUNED: the stored settings that `tune_threshold` sets where they are not given.
+        TUNED: the stored settings that `tune_threshold` sets if they are not given.
         METRIC: the metric on the dev data that selects the best epoch; higher is better. It is one
             of `default_metrics` or of `official_metrics`.
         SHOWN: {metric: display name}, shown during training.
@@ -207,7 +207,7 @@ class Task(StoredModel):
         return check_labels(labels, least=self.MIN_LABELS)
 
     def defaults_for(self, settings: Any) -> dict[str, Any]:
-        """The values of settings that are None, where they depend on the encoder or the labels."""
+        """The values of settings that are None, if they depend on the encoder or the labels."""
         if not self.reads_files():
             return {}
         length = settings.max_length or self.encoder.default_max_length(self.SETTINGS.MAX_LENGTH)
@@ -233,7 +233,7 @@ class Task(StoredModel):
     def new_transform(self) -> keras.layers.Layer | None:
         """The `transform` of a head that reads one vector per sequence.
 
-        None where the encoder has no such layer, or the head reads vectors of another size.
+        None if the encoder has no such layer, or the head reads vectors of another size.
         """
         return self.encoder.new_head_transform(self.TASK_TYPE) if self.reader.keeps_size else None
 
@@ -411,7 +411,7 @@ class Task(StoredModel):
     def calibration_error(self, outputs: dict[str, Any], sequences: Any) -> dict[str, float] | None:
         """The expected calibration error `before` and `after` `tune_threshold`, a dictionary.
 
-        None where it does not calibrate. Arguments are as in `decode`.
+        None if it does not calibrate. Arguments are as in `decode`.
         """
         return None
 

@@ -243,7 +243,7 @@ class Pretrainer(PretrainingTask):
         }
 
     def signatures(self, *, max_length: int | None = None, top_k: int = 5) -> dict[str, Any]:
-        """The signatures of the masked-LM head; also `SENTENCES` where two texts have room."""
+        """The signatures of the masked-LM head; also `SENTENCES` if two texts have room."""
         signatures = super().signatures(max_length=max_length, top_k=top_k)
         max_length = max_length or self.exported_length
         if self.tokenizer.template.room(max_length, texts=2) >= 2:

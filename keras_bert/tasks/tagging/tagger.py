@@ -272,7 +272,7 @@ class Tagger(Task):
     def official_metrics(
         self, predictions: Sequence[Any], examples: Sequence[Any]
     ) -> dict[str, Any]:
-        """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
+        """See `chunk_metrics`, or `word_metrics` if the tags have no scheme."""
         expected, predicted = _tags(predictions, examples)
         scores = [prediction["scores"] for prediction in predictions]
         if self.scheme is None:
