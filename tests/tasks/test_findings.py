@@ -105,7 +105,7 @@ def test_a_run_without_the_defaults_is_told_to_take_them():
     assert "A higher `learning_rate` (--learning-rate) helps if" in never
     assert "Try another `learning_rate`" in loss and "--epochs" not in never + loss
     never, _ = findings(chosen={"learning_rate"})
-    assert "More `epochs` (--epochs) help where the model" in never
+    assert "More `epochs` (--epochs) help if the model" in never
     del task.settings.class_weights
     assert findings(chosen=chosen)[0].endswith("for everything in the dev data.")
     assert "--class-weights" not in findings()[0]
