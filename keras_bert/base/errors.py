@@ -67,7 +67,7 @@ class _Formatter(string.Formatter):
 class InputError(ValueError):
     """Something that the user passed is invalid: a file, a flag, a folder.
 
-    The message is one sentence: what is wrong, where (file and line where there is one) and what
+    The message is one sentence: what is wrong, where (file and line if there is one) and what
     was expected. The command line prints it and exits with 2; a notebook shows it without the
     traceback.
     """

@@ -72,7 +72,7 @@ class EncoderConfig:
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {}
     REQUIRES_TOKENIZER: ClassVar[bool] = False
 
-    if TYPE_CHECKING:  # a field of every subclass
+    if TYPE_CHECKING:  # the fields of every subclass
         model_type: str
         vocab_size: int
         hidden_size: int
@@ -113,7 +113,7 @@ class EncoderConfig:
                 )
 
     def _called(self, name):
-        """A field in a message, with its key in a config.json where that is another."""
+        """A field in a message, with its key in a config.json if that is another."""
         key = self.KEYS.get(name, name)
         return f"`{name}`" if key == name else f"`{name}` (`{key}` in config.json)"
 

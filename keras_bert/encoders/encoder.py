@@ -58,7 +58,7 @@ class Encoder(keras.Model):
         came_with_pooler: False for weights of a folder without a pooler, as a masked LM leaves it.
         lora: the `Lora` after `enable_lora`, or None.
         recomputes: whether the backward pass computes each layer's activations again, in place of
-            storing them; may be set where CAN_RECOMPUTE.
+            storing them; may be set if CAN_RECOMPUTE.
         came_with_pooling: the pooling that the folder of the weights gives for vectors of whole
             texts (see `keras_bert.heads.pooling`); None if it gives none.
 
@@ -206,7 +206,7 @@ class Encoder(keras.Model):
 
         It is that of the class of `transformers` for the task, such as BERT's pooler, from (…, D)
         to (…, D), and belongs to the task: it is trained and saved with the head, over a frozen
-        encoder too. It begins with the weights of `pooler` where there are any.
+        encoder too. It begins with the weights of `pooler` if there are any.
 
         Returns:
             A layer, which is `pooler` from now on; None if that class has no such layer.

@@ -87,7 +87,7 @@ class TransformerConfig(EncoderConfig):
 class BidirectionalConfig(TransformerConfig):
     """The fields that most bidirectional encoders have, by BERT's names.
 
-    Sizes have no default. A subclass has other defaults and fields of its own, and `KEYS` where
+    Sizes have no default. A subclass has other defaults and fields of its own, and `KEYS` if
     `transformers` has other names.
 
     Attributes:
@@ -162,7 +162,7 @@ class BidirectionalConfig(TransformerConfig):
 
     @property
     def num_segments(self) -> int:
-        """`type_vocab_size`, or 0 where that is 1: every token is in the same segment."""
+        """`type_vocab_size`, or 0 if that is 1: every token is in the same segment."""
         return self.type_vocab_size if self.type_vocab_size > 1 else 0
 
 

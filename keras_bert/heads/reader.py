@@ -32,7 +32,7 @@ class TokenReader(Layer):
         num_layers: L, the layers of the encoder, whose hidden states are numbered from 0, the
             embeddings.
         hidden_size: D, the size of the encoder's vectors.
-        layers: a name of `keras_bert.heads`. None is "last", or "mix-all" where there
+        layers: a name of `keras_bert.heads`. None is "last", or "mix-all" if there
             is a `mix`.
         mix: the arguments `layer_norm_eps` and `l2` of a learned mix; None is None and 0.
         static_vectors: a layer from `input_ids` and `input_mask` to `sequence_output` (B, S, E), by
@@ -167,7 +167,7 @@ class TokenReader(Layer):
 class WithoutMasks(keras.Operation):
     """An encoder's outputs by name without Keras's masks, the same tensors.
 
-    A head reads `input_mask` where it needs it. With a mask on its outputs Keras would weight the
+    A head reads `input_mask` if it needs it. With a mask on its outputs Keras would weight the
     losses by it, too.
     """
 
@@ -199,7 +199,7 @@ class ReadingModel(keras.Model):
 
     encoder: Any = None
     reader: Any = None
-    transform: keras.layers.Layer | None = None
+    transform: Any = None
     next_token_loss: NextTokenLoss | None = None
 
     def feature_inputs(self) -> dict[str, Tensor]:
@@ -338,7 +338,7 @@ class ScalarMix(Layer):
 
     Shapes: a list or tuple of K tensors (B, S, D) -> (B, S, D).
 
-    w is initialized to zero, so that the mix begins as the average, and γ to one. Where
+    w is initialized to zero, so that the mix begins as the average, and γ to one. If
     `layer_norm_eps` is a number, each h_k is first normalised over its last axis (Ba et al. 2016,
     without scale and offset); the published code took mean and variance over all tokens of a batch,
     which makes a text's result depend on the other examples in the batch.

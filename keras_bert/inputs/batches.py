@@ -20,7 +20,7 @@ _Function = TypeVar("_Function", bound=Callable)
 
 
 def without_autograph(function: _Function) -> _Function:
-    """The function as it is, where AutoGraph would write Python files to a temporary folder."""
+    """The function as it is, if AutoGraph would write Python files to a temporary folder."""
     return tf.autograph.experimental.do_not_convert(function)
 
 

@@ -93,7 +93,7 @@ class Index:
         """The number of texts."""
         return self._snapshot.count
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Index {self.folder}: {counted(len(self), 'text')}, {self.width} numbers each>"
 
     @property

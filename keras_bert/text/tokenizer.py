@@ -26,7 +26,7 @@ class Tokens(NamedTuple):
 
     `starts` and `ends` count characters (code points, as Python does) of the input string,
     `byte_starts` and `byte_ends` its bytes in UTF-8; ends are exclusive. The end-of-word mark of
-    byte-pair encoding, where it is a token alone, is empty, at the end of its word. So is white
+    byte-pair encoding, if it is a token alone, is empty, at the end of its word. So is white
     space that is a token of a byte-level vocabulary; white space at the ends of its other tokens is
     left out. In bytes that are not all UTF-8, characters are those of the string without the
     invalid bytes; byte offsets are those of the bytes themselves.
@@ -127,10 +127,10 @@ class Tokenizer(tf.Module):
     ) -> Self:
         """From a `Vocabulary`, or the path of a `vocab.txt` or of a folder with a vocabulary.
 
-        Where `lowercase` is None, it is taken from the folder, and True where that has none. The
-        template is the folder's, and BERT's where there is none.
+        If `lowercase` is None, it is taken from the folder, and True if that has none. The
+        template is the folder's, and BERT's if there is none.
 
-        Raises `InputError` where it cannot be opened (see `open_vocabulary`).
+        Raises `InputError` if it cannot be opened (see `open_vocabulary`).
         """
         vocabulary, lowercase, template = open_vocabulary(vocabulary, lowercase=lowercase)
         return cls(vocabulary, lowercase=lowercase, template=template)  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ class Tokenizer(tf.Module):
 
     @property
     def ends_of_texts(self) -> tuple[str | None, str | None]:
-        """The special tokens that begin and end a text in training; None where it has none.
+        """The special tokens that begin and end a text in training; None if it has none.
 
         They are `bos` and `eos`, or those next to the text in the template.
         """

@@ -38,7 +38,7 @@ TOKENIZER_FILES = frozenset(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpecialTokens:
-    """The special tokens of a tokenizer by role; None where it has none for that role.
+    """The special tokens of a tokenizer by role; None if it has none for that role.
 
     BERT's are the first five. Other models begin and end a sequence with `bos` and `eos`, or with
     `start` and `extract`, and have `delimiter` between two texts.
@@ -171,7 +171,7 @@ class Vocabulary(abc.ABC):
         """Returns the JSON values of a `tokenizer_config.json` by key."""
         return {
             "do_lower_case": lowercase,
-            "strip_accents": None,  # exactly where it lowercases
+            "strip_accents": None,  # exactly if it lowercases
             "tokenize_chinese_chars": True,
         }
 
@@ -303,12 +303,12 @@ class Vocabulary(abc.ABC):
 
     @property
     def pad_id(self) -> int:
-        """The id of padding; 0 where there is no such token, since nothing reads it."""
+        """The id of padding; 0 if there is no such token, since nothing reads it."""
         return self._ids.get(self.special_tokens.pad, 0)
 
     @property
     def unk_id(self) -> int:
-        """The id of unknown text; that of padding where no text is unknown."""
+        """The id of unknown text; that of padding if no text is unknown."""
         return self._ids.get(self.special_tokens.unk, self.pad_id)
 
     @property
@@ -335,7 +335,7 @@ class Vocabulary(abc.ABC):
 
     @cached_property
     def stands_alone(self) -> np.ndarray:
-        """(V,) bool: True for special tokens but [UNK] where that represents text."""
+        """(V,) bool: True for special tokens but [UNK] if that represents text."""
         alone = np.zeros(len(self), dtype=np.bool_)
         alone[self.special_ids] = True
         if self.HAS_UNKNOWN_TEXT:
@@ -382,7 +382,7 @@ def parse_ids(text, *, source):
 def tokens_by_id(ids, *, source, special_tokens):
     """The tokens of a JSON object of token and id, in the order of their ids.
 
-    Raises `InputError`, which names `source`, where they are not a valid vocabulary.
+    Raises `InputError`, which names `source`, if they are not a valid vocabulary.
     """
     numbers = list(ids.values()) if isinstance(ids, dict) else [None]
     if not all(type(id) is int for id in numbers) or sorted(numbers) != [*range(len(numbers))]:
@@ -456,7 +456,7 @@ def index_tokens(tokens, *, name, unit, special_tokens, one_line=True):
 
 
 def note_on_unknown(unknown, tokens, *, which=""):
-    """A sentence where more than 5 % of `tokens` tokens are [UNK], else None.
+    """A sentence if more than 5 % of `tokens` tokens are [UNK], else None.
 
     Args:
         unknown, tokens: how many tokens are [UNK], and how many there are.

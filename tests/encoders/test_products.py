@@ -54,7 +54,7 @@ OPTIONS = {
     "texts": ("whole", "too long"),
     "settings": ("plain", "other"),
 }
-# What "other" settings of a kind are, and the lines of its files where they are others, too.
+# What "other" settings of a kind are, and the lines of its files if they are others, too.
 OTHER = {
     "classifier": ({"multi_label": True, "threshold": 0.4}, "text\tlabel\n"),
     "pair-classifier": ({"class_weights": "balanced", "metric": "macro_f1"}, None),
@@ -378,7 +378,7 @@ def trained(row, begun, data, output):
 
     The scores of a regression take larger steps to differ from text to text, over a frozen encoder
     still larger ones: a correlation divides rounding by their deviation. Those of the choices of a
-    context do, too, where rounding to bfloat16 would decide between them.
+    context do, too, if rounding to bfloat16 would decide between them.
     """
     rate = 0.05 if row["kind"] in ("regression", "multiple-choice") else 0.02
     if row["kind"] == "regression" and row["frozen"] == "frozen":
@@ -469,7 +469,7 @@ def class_of(model):
 
 
 def through_google(row, model, data, metrics, folder):
-    """Where a checkpoint of Google's has a place for the task, it comes back from one."""
+    """If a checkpoint of Google's has a place for the task, it comes back from one."""
     supported = ("BertForSequenceClassification", "BertForQuestionAnswering")
     if class_of(model) not in supported or row["causal"] == "causal" or row["kind"] == "regression":
         return

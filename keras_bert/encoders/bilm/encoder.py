@@ -249,7 +249,7 @@ def character_table(spelling, *, rows, length, widest):
         spelling: of `spelling_of`.
         rows: the number of rows, at least that of the tokens.
         length: the characters of a token.
-        widest: the width of the widest filter. C is the longest token and this, where that is less
+        widest: the width of the widest filter. C is the longest token and this, if that is less
             than `length`: windows of padding alone, which are left out, are all alike.
     """
     marks = {

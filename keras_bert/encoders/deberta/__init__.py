@@ -1,4 +1,4 @@
-"""The config of DeBERTa-v3, and of DeBERTa-v2 where it is the same (He et al. 2021)."""
+"""The config of DeBERTa-v3, and of DeBERTa-v2 if it is the same (He et al. 2021)."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _V3 = {
 class DebertaConfig(BidirectionalConfig):
     """The sizes and settings of a DeBERTa encoder of version 3, under Hugging Face's names.
 
-    Version 2 has the same `model_type`, and is read where it is the same: without a convolution,
+    Version 2 has the same `model_type`, and is read if it is the same: without a convolution,
     with shared projections. The defaults are those of `transformers`, of which some are for models
     that this encoder does not compute: published files have all keys.
 

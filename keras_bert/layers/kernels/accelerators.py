@@ -99,7 +99,7 @@ def at_positions(hidden, positions):
 def sums_by_id(x, ids, count):
     """Float32 sums of the rows of each id: (R, D), int (R,) -> (count, D).
 
-    The rows are sorted by id and added up in a tree. Where R is not known while the program is
+    The rows are sorted by id and added up in a tree. If R is not known while the program is
     traced, as on TensorFlow with batches of several shapes, it is a scatter of float32.
     """
     if x.shape[0] is None:

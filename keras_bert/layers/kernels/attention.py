@@ -3,9 +3,9 @@
 The plain form, from one dense layer's output (B, S, 3 D) that holds queries, keys and values:
 
     query, key, value = split into N heads of size H = D / N            each (B, N, S, H)
-    query, key = their positions encoded, where these are rotary        (B, N, S, H)
+    query, key = their positions encoded, if these are rotary        (B, N, S, H)
     scores = query keyᵀ / √H, and -∞ where the mask is False            (B, N, S, S)
-    scores = scores + a bias for positions, where there is one          (B, N, S, S)
+    scores = scores + a bias for positions, if there is one          (B, N, S, S)
     context = dropout(softmax(scores)) value                            (B, N, S, H)
 
 With positions whose bias has terms of the scores' size, H is multiplied by the number of terms.

@@ -1,6 +1,6 @@
 """gelu, dropout and LayerNorm, with gradients written out.
 
-A derived gradient passes over the tensor about twice as often as necessary where a backend does not
+A derived gradient passes over the tensor about twice as often as necessary if a backend does not
 fuse element-wise operations. For a GPU or TPU, gelu and LayerNorm keep their input alone for the
 gradient, in its own type, and compute the rest again: memory is what takes time there.
 """

@@ -22,7 +22,7 @@ from keras_bert.text.vocabulary import (
 )
 
 # Ends every word, as a symbol of its own. A punctuation mark (double low line): the tokenizer makes
-# a word of its own of every punctuation mark, so within a word it cannot come from the text; where
+# a word of its own of every punctuation mark, so within a word it cannot come from the text; if
 # the text has it, it is an unknown character.
 END_OF_WORD = "\u2017"
 # Ends a token of OpenAI GPT (Radford et al. 2018), and is never a token alone.
@@ -105,7 +105,7 @@ class BpeVocabulary(Vocabulary):
     def check_symbols(
         cls, tokens: Collection[str], special_tokens: SpecialTokens, *, name: str
     ) -> None:
-        """Raises `InputError` where the tokens, named `name`, lack what words are made of."""
+        """Raises `InputError` if the tokens, named `name`, lack what words are made of."""
         if END_OF_WORD not in tokens:
             raise InputError(
                 f"{name} has no end-of-word mark {END_OF_WORD!r} (U+2017). A BPE vocabulary of "

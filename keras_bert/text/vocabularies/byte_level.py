@@ -53,7 +53,7 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
         normalizers: names of `keras_bert.text.normalizers.NORMALIZERS`, applied to a text in order.
         added_tokens: `AddedToken`s, which are cut out of a text before it is split into words.
 
-    Raises `InputError` where a byte has no token.
+    Raises `InputError` if a byte has no token.
     """
 
     algorithm = "byte-level-bpe"

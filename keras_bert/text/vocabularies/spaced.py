@@ -73,7 +73,7 @@ class SpacedVocabulary(Vocabulary):
         return self.tokens[id] if content is None else _replaced(content).removeprefix(" ")
 
     def token_name(self, id: int) -> str:
-        """The text of the token; its letters where that is not whole characters."""
+        """The text of the token; its letters if that is not whole characters."""
         token, content = self.token(id), self.contents[id]
         try:
             return token if content is None else content.decode("utf-8")

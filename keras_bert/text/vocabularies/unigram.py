@@ -162,7 +162,7 @@ class UnigramVocabulary(SpacedVocabulary):
     def to_tokenizers(self, *, lowercase: bool) -> Any:
         """Returns the tokenizer as `Vocabulary.to_tokenizers`.
 
-        Where two segmentations are equally probable it may take the other one, and it normalizes
+        If two segmentations are equally probable it may take the other one, and it normalizes
         some combining marks otherwise (`docs/moving_from_transformers.md` has the numbers).
         """
         from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
