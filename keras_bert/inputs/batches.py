@@ -1,5 +1,6 @@
 """Which examples make which batch: by length, by a number of tokens, in parts for devices."""
 
+import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -281,9 +282,11 @@ class SequenceBatches:
         """
         self.check_trainable()
         first_epoch, skipped = divmod(first_step, steps)
+        # TensorFlow keeps functions in Python as long as the process lives, but not the dataset.
+        kept_by_dataset = weakref.ref(self)
 
         def chosen(epoch):
-            plan = self.epoch_batches(count=steps, seed=seed, epoch=int(epoch))
+            plan = kept_by_dataset().epoch_batches(count=steps, seed=seed, epoch=int(epoch))
             return _flat(plan[skipped:] if epoch == first_epoch else plan)
 
         def batches_of(epoch):

@@ -18,6 +18,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.kernels.fused_attention import fused_attention, knows_windows
+from keras_bert.layers.kernels.private import custom_gradient
 from keras_bert.layers.kernels.program import (
     device,
     has_fused_attention,
@@ -257,7 +258,7 @@ def _transposed(x, axes, *, training):
     bits = {2: tf.uint16, 4: tf.uint32, 8: tf.uint64}[x.dtype.size]
     back = np.argsort(axes)
 
-    @ops.custom_gradient  # a cast of bits has none
+    @custom_gradient  # a cast of bits has none
     def moved(x):
         def gradient(upstream):
             return _transposed(upstream, back, training=training)

@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.kernels import accelerators
-from keras_bert.layers.kernels.private import stored
+from keras_bert.layers.kernels.private import custom_gradient, stored
 from keras_bert.layers.kernels.program import is_for_accelerator, on_cpu, shapes_may_vary
 
 
@@ -29,7 +29,7 @@ def look_up(table, ids):
         return ops.take(table, ids, axis=0)
     import tensorflow as tf
 
-    @ops.custom_gradient
+    @custom_gradient
     def rows(table):
         def gradient(upstream):
             flat = ops.reshape(upstream, (-1, table.shape[1]))
@@ -159,7 +159,7 @@ class Unpadding:
     def _exchanged(self, x, forward, backward):
         """Each is the other's gradient; a derived one would add up row by row."""
 
-        @ops.custom_gradient
+        @custom_gradient
         def exchanged(x):
             return self._where_skipping(forward, x), lambda g: self._where_skipping(backward, g)
 

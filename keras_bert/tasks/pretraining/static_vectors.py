@@ -17,6 +17,7 @@ from keras import ops
 from keras_bert.base.errors import InputError, argument
 from keras_bert.layers import Layer, Tensor
 from keras_bert.layers.kernels.gathering import sparse_rows
+from keras_bert.layers.kernels.private import custom_gradient
 from keras_bert.records.folder import DatasetCard
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
 from keras_bert.tasks.pretraining import StaticVectorSettings
@@ -123,7 +124,7 @@ def _groups(ids, window):
     return ops.stack([ids[:, start : start + size + 2 * window] for start in starts], axis=1)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _band(x):
     """The columns of each token's neighbours: (R, N, T, T + 2 W) -> (R, C, 2 W + 1).
 
