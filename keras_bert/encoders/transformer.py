@@ -161,6 +161,15 @@ class TransformerEncoder(Encoder):
     def token_embedding(self):
         return self.embeddings.token_embedding
 
+    @property
+    def shared_tables(self):
+        tables, embeddings = super().shared_tables, self.embeddings
+        if embeddings.position_embedding is not None and not embeddings.position_offset:
+            tables["position_embedding"] = embeddings.position_embedding
+        if embeddings.segment_embedding is not None:
+            tables["segment_embedding"] = embeddings.segment_embedding
+        return tables
+
     # Whole sequences.
 
     def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):

@@ -80,6 +80,8 @@ class Task(StoredModel):
         HEADS: attributes that hold the head's layers. A folder stores weights that the
             `transformers` class has no name for under `keras_bert.` and the layer's own name, which
             must be given (Keras numbers the names it makes up).
+        PARTNERS: attributes that hold other tasks, over the same vocabulary, which are trained with
+            it. Each is a model folder, named as the attribute, in the task's own.
         HEAD_SCALES: {attribute of HEADS: attribute with the factor, a power of two, by which a
             folder's weights of the head are multiplied}.
         LABELLED_HEADS: {attribute of HEADS: the axes of its weights, from 1 on, that have an item
@@ -120,6 +122,7 @@ class Task(StoredModel):
 
     TASK_TYPE = None
     REQUIRES = ()
+    PARTNERS: tuple[str, ...] = ()
     HEAD_SCALES = {}
     LABELLED_HEADS = {"classifier": (-1,), "crf": (0, -1)}
     FIRST_LABEL = 0

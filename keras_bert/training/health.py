@@ -21,6 +21,8 @@ _PLATEAU = 0.9
 _LOSS_MARGINS = (("eval", "held-out loss", 0.05), ("train", "training loss", 0.1))
 _MOST_WAITING = 0.05
 _CHANCE = 0.5
+# The area under the ROC curve of a discriminator that has learned something; chance is 0.5.
+_LEAST_AUC = 0.55
 _LOSSES = {
     "masked_lm_loss": "masked-token loss",
     "causal_lm_loss": "next-token loss",
@@ -56,7 +58,10 @@ def health(metrics, *, chance=_CHANCE, since=None):
             other examples, and not compared.
     """
     history = [record for record in metrics["history"] if since is None or record["step"] > since]
-    criteria = (_words(metrics), _plateau(metrics), _sentences(metrics, chance), _course(history))
+    criteria = (
+        *(_words(metrics), _plateau(metrics), _replaced(metrics)),
+        *(_sentences(metrics, chance), _course(history)),
+    )
     findings = [finding for finding in (*criteria, _input(metrics)) if finding is not None]
     good, bad, unclear = (
         "; ".join(finding.text for finding in findings if finding.is_good is verdict)
@@ -105,6 +110,18 @@ def _plateau(metrics):
     if loss < _PLATEAU * entropy:
         return Finding(True, f"past {end}")
     return Finding(_bad_after(_STEPS_FOR_PLATEAU, metrics), f"not past {end}")
+
+
+def _replaced(metrics):
+    """Whether the discriminator tells replaced tokens from others."""
+    scores = metrics["eval"] or metrics["train"]
+    area, fraction = (scores.get(f"replaced_tokens_{name}") for name in ("auc", "fraction"))
+    if area is None:
+        return None
+    text = f"replaced tokens ({percent(fraction)}) told with an AUC of {area:.3f}, chance 0.5"
+    if area > _LEAST_AUC:
+        return Finding(True, text)
+    return Finding(_bad_after(_STEPS_FOR_WORDS, metrics), text)
 
 
 def _sentences(metrics, chance):

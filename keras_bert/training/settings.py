@@ -22,7 +22,13 @@ from keras_bert.base.settings import (
     setting,
 )
 from keras_bert.encoders import is_preset
-from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
+from keras_bert.records import (
+    BIDIRECTIONAL_LM,
+    CAUSAL_LM,
+    OBJECTIVES,
+    REPLACED_TOKENS,
+    STATIC_VECTORS,
+)
 from keras_bert.tasks import WARMUP, WEIGHT_DECAY
 from keras_bert.training.parts.user_callbacks import CallbackSettings
 
@@ -338,11 +344,12 @@ class PretrainSettings(RunSettings):
     )
     objective: str | None = setting(
         None,
-        help="the objective of the data folder; or on the sequences of any folder causal-lm, which "
-        "predicts the next token, bidirectional-lm, which predicts the next and the previous "
-        "token (ELMo), or skip-gram or cbow, which train static vectors",
+        help="the objective of the data folder; or on the sequences of any folder rtd, which tells "
+        "the tokens that a small generator has replaced (ELECTRA), causal-lm, which predicts the "
+        "next token, bidirectional-lm, which predicts the next and the previous token (ELMo), or "
+        "skip-gram or cbow, which train static vectors",
         default_help="the data folder's own, or the first that the encoder supports",
-        choices=(*OBJECTIVES, CAUSAL_LM, BIDIRECTIONAL_LM, *STATIC_VECTORS),
+        choices=(*OBJECTIVES, REPLACED_TOKENS, CAUSAL_LM, BIDIRECTIONAL_LM, *STATIC_VECTORS),
         common=True,
     )
     window: int | None = setting(
@@ -366,6 +373,27 @@ class PretrainSettings(RunSettings):
         unit="FREQUENCY",
         default_help="0.001",
         at_least=0,
+    )
+    generator_size: float | None = setting(
+        None,
+        help="rtd: hidden size of the generator, as a fraction of the discriminator's",
+        unit="FRACTION",
+        default_help="0.25, or that of the model",
+        above=0,
+        at_most=1,
+    )
+    discriminator_weight: float | None = setting(
+        None,
+        help="rtd: weight of the discriminator's loss relative to the generator's",
+        unit="WEIGHT",
+        default_help="50, or that of the model",
+        above=0,
+    )
+    temperature: float | None = setting(
+        None,
+        help="rtd: the generator's logits are divided by it before tokens are sampled",
+        default_help="1, or that of the model",
+        above=0,
     )
     causal_fraction: float = setting(
         0.0,
@@ -432,6 +460,8 @@ class PretrainSettings(RunSettings):
                 "{causal_fraction} is for data of the objective mlm. Leave it out with "
                 "{objective} causal-lm, which trains all sequences as a causal LM."
             )
+        if self.causal_fraction and self.objective == REPLACED_TOKENS:
+            raise InputError.naming("{causal_fraction} is not for {objective} rtd. Leave it out.")
         if self.causal_fraction and self.batch_tokens is not None:
             raise InputError.naming(
                 "{causal_fraction} splits batches of a fixed number of examples. Use {batch_size} "

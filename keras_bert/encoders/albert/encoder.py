@@ -36,7 +36,7 @@ class AlbertEncoder(TransformerEncoder):
     """
 
     CONFIG = AlbertConfig
-    OBJECTIVES = ("mlm-sop", "mlm", "span")
+    OBJECTIVES = ("mlm-sop", "mlm", "span", "rtd")
     POOLER_ACTIVATION = "tanh"
 
     def __init__(self, config, *, dtype=None, name="albert_encoder", **kwargs):

@@ -22,7 +22,7 @@ class BertEncoder(TransformerEncoder):
     """
 
     CONFIG = BertConfig
-    OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span", "causal-lm")
+    OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span", "causal-lm", "rtd")
     POOLER_ACTIVATION = "tanh"
 
     def __init__(self, config, *, dtype=None, name="bert_encoder", **kwargs):

@@ -36,7 +36,7 @@ class DebertaEncoder(TransformerEncoder):
     """
 
     CONFIG = DebertaConfig
-    OBJECTIVES = ("mlm", "span")
+    OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "gelu"  # or as the config says
 
     def __init__(self, config, *, dtype=None, name="deberta_encoder", **kwargs):

@@ -30,7 +30,7 @@ class DistilBertEncoder(TransformerEncoder):
     """
 
     CONFIG = DistilBertConfig
-    OBJECTIVES = ("mlm", "span")
+    OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "relu"
 
     def __init__(self, config, *, dtype=None, name="distilbert_encoder", **kwargs):

@@ -28,7 +28,7 @@ class ModernBertEncoder(TransformerEncoder):
     """
 
     CONFIG = ModernBertConfig
-    OBJECTIVES = ("mlm", "span")
+    OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "gelu"  # or as the config says
 
     def __init__(self, config, *, dtype=None, name="modernbert_encoder", **kwargs):

@@ -37,7 +37,7 @@ class MPNetEncoder(TransformerEncoder):
     """
 
     CONFIG = MPNetConfig
-    OBJECTIVES = ("mlm", "span")
+    OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "tanh"
 
     def __init__(self, config, *, dtype=None, name="mpnet_encoder", **kwargs):

@@ -102,6 +102,14 @@ class PretrainingTask(Task):
         heads = map(self.token_head, self.TOKEN_OUTPUTS)
         return all(head.loss_is_by_blocks(*inputs.values()) for head in heads)
 
+    def masked_lm(self):
+        """The task whose encoder and head predict masked tokens."""
+        return self
+
+    def encoders(self):
+        """The encoders that are trained, that of the task first."""
+        return (self.encoder,)
+
     def token_head(self, output):
         """The `TiedHead` whose logits an output is, one of TOKEN_OUTPUTS."""
         return self.lm_head
