@@ -35,6 +35,7 @@ _WEIGHTS = (
     ("model.weights.h5", _PRESET),
     (tensor_files.TORCH_FILE, ()),
     (tensor_files.TORCH_INDEX, ("pytorch_model-*-of-*.bin",)),
+    (tensor_files.KERAS_FILE, ()),
     (ADAPTER[0], ADAPTER[1:]),
 )
 
