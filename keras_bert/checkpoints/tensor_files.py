@@ -153,7 +153,8 @@ class KerasTensors(Tensors):
     """The tensors of `tf_model.h5` under PyTorch's names, by the rules of `transformers` 4.
 
     See `Tensors`. A file of weights of Keras 2 has a group per layer of the model, in which a
-    weight has its whole name, `tf_bert_model/bert/encoder/layer_._0/output/dense/kernel:0`.
+    weight has its whole name, `tf_bert_model/bert/encoder/layer_._0/output/dense/kernel:0`. The
+    group of a masked-LM head repeats the embeddings.
     """
 
     def _open(self, path):
@@ -168,7 +169,7 @@ class KerasTensors(Tensors):
         with input_errors(message):
             file, found = h5py.File(path, "r"), []
             file.visititems(lambda name, item: found.append(name))
-            items = {name: file[name] for name in found}
+            items = {name.partition("/")[2]: file[name] for name in found}  # without the group
         for name, item in items.items():
             if isinstance(item, h5py.Dataset):
                 yield self._named(name, item)
@@ -177,8 +178,7 @@ class KerasTensors(Tensors):
         """The name of PyTorch, what `read` needs, and the shape there."""
         name = re.sub(r"/[^/]*___([^/]*)/", r"/\1/", name.removesuffix(":0"))
         path = name.replace("_._", "/").split("/")
-        # The first part is the group, and the second one the name of the whole model.
-        *parts, last = path[2:] or path
+        *parts, last = path[1:] or path  # the first part is the name of the whole model
         shape = item.shape
         if last == "kernel":
             shape = shape[::-1]

@@ -288,6 +288,15 @@ class PretrainSettings(RunSettings):
         default_help="start from random weights",
         common=True,
     )
+    add_words: int | None = model_setting(
+        None,
+        help="add to the vocabulary of the model so many words of the data, those that it cuts "
+        "into several tokens and that save most tokens; their vectors begin as the mean of those "
+        "tokens'",
+        unit="N",
+        default_help="none",
+        at_least=1,
+    )
     initialization: str | None = advanced_setting(
         None,
         help="initialization of random weights: attention heads of the first layer attend to the "
@@ -437,6 +446,11 @@ class PretrainSettings(RunSettings):
             raise InputError.naming(
                 "Give either {model}, to start from its weights, or {architecture}, to start from "
                 "random weights."
+            )
+        if self.model is None and self.add_words is not None:
+            raise InputError.naming(
+                "{add_words} is for the vocabulary of a {model}. Learn a vocabulary from the text "
+                "for random weights."
             )
         if self.model is not None and self.initialization is not None:
             raise InputError.naming(

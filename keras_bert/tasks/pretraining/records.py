@@ -91,6 +91,7 @@ class RecordReader:
         self.replaces = "replaced_tokens" in outputs
         self.training = training
         self.spec = folder.spec
+        self.other_tokens = folder.other_tokens
         self.template = card.template
         self.vocabulary_size = card.vocabulary.size
         self.max_length = card.max_length
@@ -116,6 +117,8 @@ class RecordReader:
         for name in ("input_ids", "masked_lm_ids"):
             if name in batch:
                 batch[name] = _in_range(batch[name], self.vocabulary_size)
+        if self.other_tokens is not None:
+            batch |= self._with_other_tokens(batch)
         if self.spec.kind == "compact":
             batch = pad(batch, self.max_length, self.max_predictions, template=self.template)
         else:
@@ -140,6 +143,16 @@ class RecordReader:
         x = {f"causal_{name}": value for name, value in x.items()}
         parts = zip((x, y, weights), of_masked, strict=True)
         return self._for_task(*(one | other for one, other in parts))
+
+    def _with_other_tokens(self, batch):
+        """The ids, ragged, and lengths of segments (B, K) by a longer vocabulary."""
+        given = [batch["input_ids"].flat_values, batch["segment_lengths"]]
+        ids, segments = tf.numpy_function(self.other_tokens, given, [tf.int32, tf.int32])
+        segments = tf.ensure_shape(segments, batch["segment_lengths"].shape)
+        ids = tf.RaggedTensor.from_row_lengths(
+            tf.ensure_shape(ids, [None]), tf.reduce_sum(segments, axis=1)
+        )
+        return {"input_ids": ids, "segment_lengths": segments}
 
     def _causal(self, batch, sequence_weights):
         """(x, y, sample_weight) of examples as they were before they were masked."""
