@@ -391,7 +391,10 @@ def fingerprint_of_folder(folder):
     """A hash of all files of a model folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if path.suffix in (".json", ".safetensors", ".txt", ".bin", ".h5", ".model") and path.is_file():
+        if (
+            path.suffix in (".json", ".safetensors", ".txt", ".bin", ".h5", ".model")
+            and path.is_file()
+        ):
             digest.update(path.name.encode())
             digest.update(hash_of_file(path).digest())
     if adapters.is_adapter(folder):

@@ -1,4 +1,4 @@
-"""Replaced-token detection: sampling, metrics, one step beside transformers' two models, folders."""
+"""Replaced-token detection: sampling, metrics, a step beside transformers, folders."""
 
 import keras
 import numpy as np
@@ -41,7 +41,7 @@ SIZES = {
 
 
 def make(model_type="electra", *, tokenizer=True, **options):
-    """A task with large random weights, so that samples differ from the text and from each other."""
+    """A task with large random weights, so that samples differ from the text."""
     config = {"model_type": model_type, **SIZES}
     if model_type in FAMILIES and model_type != "electra":
         config = {"model_type": model_type, **config_of(model_type), "vocab_size": len(VOCABULARY)}
@@ -138,7 +138,9 @@ def test_an_example_has_its_draws_in_any_batch_and_others_in_each_epoch(task, fo
     def drawn(batches, size):
         dataset = task.dataset(folders["static"], batch_size=size, seed=shifted(5))
         rows = [x for x, _, _ in dataset.take(batches)]
-        ids, draws = (np.concatenate([x[n] for x in rows]) for n in ("original_ids", "sampling_draws"))
+        ids, draws = (
+            np.concatenate([x[n] for x in rows]) for n in ("original_ids", "sampling_draws")
+        )
         return {tuple(one): tuple(of_one) for one, of_one in zip(ids, draws, strict=True)}
 
     first, second = drawn(4, 6), drawn(3, 8)  # an epoch each, of the same examples
@@ -352,9 +354,7 @@ def test_loss_and_gradients_of_a_step_are_those_of_transformers(folders, tmp_pat
     labels[is_predicted] = x["original_ids"][is_predicted]
     of_generator = generator(tensors["input_ids"], labels=torch.tensor(labels).long(), **given)
     is_replaced = torch.tensor(corrupted != x["original_ids"]).long()
-    of_discriminator = discriminator(
-        torch.tensor(corrupted).long(), labels=is_replaced, **given
-    )
+    of_discriminator = discriminator(torch.tensor(corrupted).long(), labels=is_replaced, **given)
     total = of_generator.loss + 50 * of_discriminator.loss
     total.backward()
     is_token = x["input_mask"] > 0

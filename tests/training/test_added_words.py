@@ -1,4 +1,4 @@
-"""`pretrain --add-words`: the words, their tokens in examples, their vectors, and a run with them."""
+"""`pretrain --add-words`: the words, their tokens in examples, their vectors, and a run."""
 
 import numpy as np
 import pytest
@@ -123,8 +123,6 @@ def test_a_run_with_added_words_is_a_folder_with_them_and_resumes(data, model, t
 
 def test_where_words_cannot_be_added_that_is_said(data, model, tmp_path):
     with pytest.raises(InputError, match="Make the data in .* again with"):
-        pretrain(
-            data=data["static"], model=model, add_words=3, steps=1, output=tmp_path / "static"
-        )
+        pretrain(data=data["static"], model=model, add_words=3, steps=1, output=tmp_path / "static")
     with pytest.raises(InputError, match="`add_words` is for the vocabulary of a `model`"):
         pretrain(data=data["dynamic"], add_words=3, steps=1, output=tmp_path / "new")

@@ -81,8 +81,8 @@ def initialize_local_attention(encoder, *, tables_of=None) -> None:
             kernel[2 * copied + unit, 2 * np.arange(pairs) + unit] = scale
         embeddings.projection.kernel.assign(kernel)
 
-    # After LayerNorm, or the projection, the squares of the pairs sum to D / 2. The score of the key
-    # d positions from the one at the offset is gain² (D / 2) mean(cos(frequency d)) / √H.
+    # After LayerNorm, or the projection, the squares of the pairs sum to D / 2. The score of the
+    # key d positions from the one at the offset is gain² (D / 2) mean(cos(frequency d)) / √H.
     gain = np.sqrt(_PEAK * np.sqrt(attention.head_size) / (size / 2))
     offsets = OFFSETS_BEFORE if encoder.config.is_causal else OFFSETS
     for head, offset in enumerate(offsets[: attention.num_heads]):

@@ -39,9 +39,7 @@ class ElectraEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "gelu"
 
-    def __init__(
-        self, config, *, dtype=None, name="electra_encoder", tables_of=None, **kwargs
-    ):
+    def __init__(self, config, *, dtype=None, name="electra_encoder", tables_of=None, **kwargs):
         # Not an attribute of Keras, which would count that encoder among the layers of this one.
         object.__setattr__(self, "_tables_of", tables_of)
         super().__init__(config, dtype=dtype, name=name, **kwargs)

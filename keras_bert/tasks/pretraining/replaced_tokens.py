@@ -48,10 +48,10 @@ class ReplaceTokens(Layer):
 
 
 def sampled_tokens(logits, draws, *, temperature=1.0):
-    """The tokens at which the sums of the probabilities pass the draws: (B, P, V), (B, P) -> (B, P).
+    """The tokens at which the sums of the probabilities pass the draws.
 
-    The sums are those of parts of the vocabulary, and then of the tokens of one part: exact to
-    some 1e-6 in float32, and few passes.
+    Shapes: logits (B, P, V), draws (B, P) -> int32 (B, P). The sums are those of parts of the
+    vocabulary, and then of the tokens of one part: exact to some 1e-6 in float32, and few passes.
     """
     shape, vocabulary_size = ops.shape(draws), logits.shape[-1]
     logits = ops.cast(ops.stop_gradient(logits), "float32") / temperature

@@ -91,9 +91,7 @@ class WordPieceVocabulary(Vocabulary):
     def with_words(self, words: Sequence[str]) -> Self:
         """A copy with further words as tokens, behind all others."""
         counts = None if self.counts is None else np.append(self.counts, [0] * len(words))
-        return type(self)(
-            [*self.tokens, *words], counts=counts, special_tokens=self.special_tokens
-        )
+        return type(self)([*self.tokens, *words], counts=counts, special_tokens=self.special_tokens)
 
     def _longest_tokens(self, word):
         """The ids of the tokens that a word begins with, up to where none goes on."""
