@@ -106,7 +106,7 @@ def _grown(task, vocabulary, parts):
         if axes and axes[0] == 0 and weight.path.endswith(_OF_TOKENS):
             rows = np.zeros((size, *value.shape[1:]), value.dtype)
             rows[:before] = value
-            rows[first : len(vocabulary)] = [value[ids].mean(axis=0) for ids in parts]
+            rows[first : len(vocabulary)] = [value[list(ids)].mean(axis=0) for ids in parts]
             value = rows
         copy.assign(value)
     return grown

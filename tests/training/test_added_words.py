@@ -1,5 +1,7 @@
 """`pretrain --add-words`: the words, their tokens in examples, their vectors, and a run."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import tokenizers
@@ -22,7 +24,7 @@ TEXT = "The barnacle sat on a reef. Barnacles and owls saw the reefs! A barn, a 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return make_tokenizer(["the", "a", "and", "barn", "##ac"])
+    return make_tokenizer(["the", "and", "barn", "##ac"])
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,9 @@ def test_examples_have_the_tokens_of_the_longer_vocabulary(tokenizer):
     ids, segments = examples(tokenizer)
     counts.add(ids, segments.sum(axis=1))
     words = counts.most_worth(3)
-    assert "barnacles" in words and "the" not in words and len(words) == 3
+    occurrences = Counter(" ".join(texts).split())
+    saved = {word: n * (len(vocabulary.ids_of_word(word)) - 1) for word, n in occurrences.items()}
+    assert [saved[word] for word in words] == sorted(saved.values(), reverse=True)[:3]
     assert counts.most_worth(1) == words[:1]
     longer = vocabulary.with_words(words)
     assert longer.tokens[: len(vocabulary)] == vocabulary.tokens

@@ -3,7 +3,7 @@
 import keras
 
 from keras_bert.encoders.bert import BertConfig, tensor_names
-from keras_bert.encoders.bert.initialization import initialize_local_attention
+from keras_bert.encoders.initialization import initialize_local_attention
 from keras_bert.encoders.transformer import TransformerEncoder
 
 

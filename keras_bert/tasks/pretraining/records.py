@@ -209,7 +209,7 @@ class RecordReader:
         return x, y, weights
 
     def _replacing(self, original, batch, epochs):
-        """What a task reads to replace the predicted tokens of a batch (B, S)."""
+        """The inputs by which a task replaces the predicted tokens of a batch (B, S)."""
 
         def of_batch(ids, mask, positions, is_prediction, epochs):
             keys = example_keys(ids, mask.sum(axis=1), seed=self.seed, epoch=epochs)

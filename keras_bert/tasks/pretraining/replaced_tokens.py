@@ -132,7 +132,7 @@ def replaced_nats(output):
 
 
 class ReplacedTokens(keras.metrics.Metric):
-    """What a discriminator tells: loss, accuracy, area under the ROC curve, and what it is asked.
+    """Loss, accuracy and area under the ROC curve of a discriminator.
 
     `result` is a dictionary of `replaced_tokens_` with `cross_entropy` (nats), `accuracy`,
     `fraction` (of tokens that are replaced) and `auc`: the probability that a replaced token has
