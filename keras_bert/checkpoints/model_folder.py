@@ -30,8 +30,6 @@ CARD = "README.md"
 # All files of a model folder.
 FILES = {CONFIG, tensor_files.FILE, adapters.CONFIG, adapters.FILE, CARD, *TOKENIZER_FILES}
 FILES |= sentence_transformers.FILES
-# The folders of `Task.PARTNERS` in a model folder.
-_PARTNERS = ("generator",)
 
 
 def save_folder(model, tokenizer, folder, *, overwrite=False):
@@ -149,7 +147,7 @@ def _is_own(folder):
 def is_of_model(path):
     """Whether model folders have a file of this path, relative to the folder and with "/"."""
     folder, _, name = path.rpartition("/")
-    if folder in _PARTNERS:
+    if folder in hub.PARTNERS:
         return name in FILES
     return path in FILES or sentence_transformers.IN_STEPS.fullmatch(path) is not None
 

@@ -3,8 +3,8 @@
 import keras
 
 from keras_bert.encoders.bert import tensor_names as bert
-from keras_bert.encoders.initialization import initialize_local_attention
 from keras_bert.encoders.electra import ElectraConfig, generator_config
+from keras_bert.encoders.initialization import initialize_local_attention
 from keras_bert.encoders.tensor_names import (
     KEPT,
     ClassNames,
