@@ -72,9 +72,11 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
     sentences (a `SentenceOrderPretrainer`, a BertForPreTraining for other programs), "mlm" masked
     tokens alone (a `FillMask`, whose folder is a BertForMaskedLM, without a pooler if it starts
     from random weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a
-    BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
-    train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
-    "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
+    BertForMaskedLM for other programs). With `objective="rtd"` the data of any objective train
+    replaced-token detection (a `ReplacedTokenPretrainer`, an ElectraForPreTraining if the encoder
+    is an ELECTRA's), with "causal-lm" a causal LM (a `CausalLM`, a BertLMHeadModel), and with
+    `causal_fraction` the sequences of "mlm" are part masked, part causal (a `MaskedCausalLM`, a
+    BertForMaskedLM for other programs).
     The default for an encoder that does not support the data's objective is its first one:
     "causal-lm" for "awd-lstm", "bidirectional-lm" (a `BidirectionalLM`) for "elmo", and
     "skip-gram" (a `SkipGram`, or with "cbow" a `Cbow`) for "static".
