@@ -1,7 +1,7 @@
 """Cuts documents into sentences, and chooses the stretches of them that are segments of examples.
 
 A sentence of prose ends at `.`, `!`, `?` or an ellipsis, with the quotes and brackets that close
-after it, where white space and something other than a small letter follow. It does not end after a
+after it, if white space and something other than a small letter follow. It does not end after a
 title or another abbreviation ("Mr. Darcy", "e.g. this"), initials ("J. R. R. Tolkien", "U.S.
 Army"), the number of a list item ("1. The first"), or a question or exclamation before its speaker
 ('"Where?" I asked.'). Chinese and Japanese stops need no white space. A newline is always an end.
@@ -163,8 +163,8 @@ def join(tokens, sentence_lengths, document_lengths, *, longest):
     """
     lengths = np.asarray(sentence_lengths, np.int64)
     parts = -(-lengths // longest)  # 0 for an empty one
-    of_document = np.repeat(np.arange(len(document_lengths)), document_lengths)
-    sizes = np.bincount(of_document, weights=parts, minlength=len(document_lengths))
+    document_of_sentence = np.repeat(np.arange(len(document_lengths)), document_lengths)
+    sizes = np.bincount(document_of_sentence, weights=parts, minlength=len(document_lengths))
     cut = np.repeat(lengths, parts)
     first = np.cumsum(parts) - parts
     number = np.arange(len(cut)) - np.repeat(first, parts)  # of the part in its sentence

@@ -103,7 +103,7 @@ def learn_vocabulary(
         lowercase: False is `cased`; True is the default.
         beam_options: Beam's own flags, a list of strings. The default is as many local processes
             as there are processors and enough input for.
-        report: a function that is called with a line of text where nothing had to be written.
+        report: a function that is called with a line of text if nothing had to be written.
 
     `input` may be one path. Paths may be of any of Beam's file systems. A folder of byte-pair
     encoding has `vocab.json`, `merges.txt`, and the other files of a Hugging Face tokenizer. The
@@ -193,7 +193,7 @@ def _count(output, settings, lowercase, beam_options):
 
 
 def _is_there(output, settings):
-    """Whether there is a vocabulary that the job might make; `InputError` where it cannot be.
+    """Whether there is a vocabulary that the job might make; `InputError` if it cannot be.
 
     A `vocab.txt` does not record how it was made: it is learned again and compared. With `force`,
     what is there must be a vocabulary with its counts, which this job writes.
@@ -239,11 +239,11 @@ def _check_elsewhere(output, counts, *, inputs, is_folder):
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, os.path.basename(output))
         for path in there:
-            of_copy = Path(f"{copy}{path.removeprefix(output)}")
+            copied = Path(f"{copy}{path.removeprefix(output)}")
             if not path.startswith(output):
-                of_copy = Path(vocabulary_files.counts_path(str(copy), is_folder=False))
-            of_copy.parent.mkdir(parents=True, exist_ok=True)
-            of_copy.write_bytes(_bytes_of(path))
+                copied = Path(vocabulary_files.counts_path(str(copy), is_folder=False))
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            copied.write_bytes(_bytes_of(path))
         if there and not _is_vocabulary(copy):
             raise InputError(
                 f"The output {output} is not a vocabulary with its counts that this command wrote: "
@@ -265,7 +265,7 @@ def _is_vocabulary(path):
 
 
 def _bytes_of(path):
-    """The content of a file; None where there is none."""
+    """The content of a file; None if there is none."""
     if not FileSystems.exists(path):
         return None
     with files.open_file(path) as file:
@@ -391,7 +391,7 @@ class Frequent(beam.PTransform):
 
 
 def lowest_count(words_by_count, *, number):
-    """The highest count that, with all above it, so many words have; 0 where there are fewer."""
+    """The highest count that, with all above it, so many words have; 0 if there are fewer."""
     words = 0
     for count, words_with_it in sorted(words_by_count, reverse=True):
         words += words_with_it

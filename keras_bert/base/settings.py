@@ -46,7 +46,7 @@ class About:
     """A setting's description, in addition to its name, type and default.
 
     Attributes:
-        help: one line; the default is added where there is one.
+        help: one line; the default is added if there is one.
         unit: placeholder of its value in the help ("STEPS").
         choices: the only values.
         at_least, above, below, at_most: the bounds of a number. A whole number without `at_most` is
@@ -61,7 +61,7 @@ class About:
         positional: on the command line it has no flag.
         several: a list of values is allowed, too; a list of one is its value.
         instead_of: the setting that it excludes, and that excludes it.
-        flag: the name of its flag, where that is not the setting's.
+        flag: the name of its flag, if that is not the setting's.
         group: the group of `HELP_GROUPS` that its flag is in. None is "data" with
             `reads`, "task and model" with `stored`, and otherwise "options".
         common: whether --help shows its flag; --help-all shows all.
@@ -136,8 +136,10 @@ def help_group(field):
     description = about(field)
     if field.default is dataclasses.MISSING:
         return "required"
-    of_task = "data" if description.reads else "task and model" if description.stored else "options"
-    return description.group or of_task
+    usual_group = (
+        "data" if description.reads else "task and model" if description.stored else "options"
+    )
+    return description.group or usual_group
 
 
 def value_type(field):
@@ -229,12 +231,12 @@ class Settings:
     @classmethod
     def removed(cls):
         """`REMOVED` of this class and of its bases."""
-        return _of_all_bases(cls, "REMOVED")
+        return _merged_over_bases(cls, "REMOVED")
 
     @classmethod
     def removed_defaults(cls):
         """`REMOVED_DEFAULTS` of this class and of its bases."""
-        return _of_all_bases(cls, "REMOVED_DEFAULTS")
+        return _merged_over_bases(cls, "REMOVED_DEFAULTS")
 
     @classmethod
     def without_removed(cls, recorded):
@@ -280,7 +282,7 @@ class Settings:
         }
 
 
-def _of_all_bases(cls, attribute):
+def _merged_over_bases(cls, attribute):
     """A dictionary of a class with those of its bases."""
     return {
         name: value for base in cls.__mro__ for name, value in getattr(base, attribute, {}).items()
@@ -354,8 +356,8 @@ def takes(
         # The settings first, then the arguments of the call alone.
         names = cls.names()
         parameters.sort(key=lambda p: (p.kind is p.KEYWORD_ONLY, p.name not in names))
-        of_function = inspect.signature(function)
-        function.__signature__ = of_function.replace(parameters=parameters)
+        own_signature = inspect.signature(function)
+        function.__signature__ = own_signature.replace(parameters=parameters)
         if function.__doc__ is None:  # python -OO leaves docstrings out
             return function
         text, arguments = inspect.cleandoc(function.__doc__), described(dataclasses.fields(cls))
@@ -409,7 +411,7 @@ def takes_of_model(
 
 
 def _without_init(annotation):
-    """The type of an argument, also where it is an `InitVar`."""
+    """The type of an argument, also if it is an `InitVar`."""
     return annotation.type if isinstance(annotation, dataclasses.InitVar) else annotation
 
 
@@ -450,7 +452,7 @@ def mismatch(kind, value):
 
 
 def checked(field, value):
-    """The value of a setting as it is kept; `InputError` where it is invalid."""
+    """The value of a setting as it is kept; `InputError` if it is invalid."""
     kind, optional = value_type(field)
     if value is None and optional:
         return None

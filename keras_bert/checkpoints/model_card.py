@@ -70,7 +70,7 @@ def model_card(config, *, name=None, settings=None, metrics=None, opens_there=Fa
     Args:
         config: the dictionary of the model's `config.json`.
         name: the model's name; None is its task type.
-        settings: the settings of the run that made it, as in run.json; None where no run is known.
+        settings: the settings of the run that made it, as in run.json; None if no run is known.
         metrics: the contents of metrics.json of that run.
         opens_there: whether the folder is one of sentence-transformers, too.
     """
@@ -78,7 +78,7 @@ def model_card(config, *, name=None, settings=None, metrics=None, opens_there=Fa
     stored_keys = stored(config, source=CONFIG)
     task_type = stored_keys.get("task")
     name = name or str(task_type or "encoder").replace("-", " ")
-    task = _PIPELINES.get(task_type) or _of_the_hub(config)[0]
+    task = _PIPELINES.get(task_type) or _hub_names(config)[0]
     base = _base_model(settings.get("model"))
     shown = _metrics(metrics)
     metadata = _metadata(name, task, base, settings, shown, opens_there=opens_there)
@@ -224,7 +224,7 @@ def _table(title, rows):
 
 def _loading(config, task_type, task, name, *, opens_there):
     """How to load the model with three libraries."""
-    _, auto = _of_the_hub(config)
+    _, auto = _hub_names(config)
     is_finetuned = task_type in TASKS and TASKS[task_type].settings is not None
     yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
     yield from ["```python", "import keras_bert as kb", ""]
@@ -262,7 +262,7 @@ def _loading(config, task_type, task, name, *, opens_there):
     yield "```"
 
 
-def _of_the_hub(config):
+def _hub_names(config):
     name = _architecture(config)
     tasks = (task for end, task in _TASKS.items() if name.endswith(end))
     return next(tasks, (None, "AutoModel"))

@@ -81,7 +81,7 @@ SCORE_ACTIVATIONS = {
 _PACKAGE = "sentence_transformers."
 MODEL2VEC = "model2vec"  # the `model_type` of its config.json
 _SUPPORTED = (TRANSFORMER, STATIC_EMBEDDING, "Pooling", "Dense", "Normalize")
-_LONGEST = 512  # tokens of an encoder that takes any number, where no file says it
+_LONGEST = 512  # tokens of an encoder that takes any number, if no file says it
 # Keys that change the computation, with the value that changes nothing.
 _REFUSED = {
     "transformer_task": "feature-extraction",
@@ -166,10 +166,10 @@ def max_length_in(folder, config, given):
     It is the one that is `given` by `max_seq_length`, else that of the tokenizer, else the
     positions. Raises InputError for one that is not a number of tokens.
     """
-    of_tokenizer = _object(Path(folder) / _TOKENIZER_CONFIG).get("model_max_length")
+    tokenizer_length = _object(Path(folder) / _TOKENIZER_CONFIG).get("model_max_length")
     length, positions = given, config.max_length
-    if length is None and isinstance(of_tokenizer, int | float) and of_tokenizer < 2**31:
-        length = int(of_tokenizer)
+    if length is None and isinstance(tokenizer_length, int | float) and tokenizer_length < 2**31:
+        length = int(tokenizer_length)
     if length is None:
         length = positions or _LONGEST
     if type(length) is not int or length < 3:
@@ -232,7 +232,7 @@ class SentenceTransformer:
         folder: the path.
         config: the `EncoderConfig` of the folder.
         is_static: whether that is of static vectors.
-        encoder_folder: the folder of the encoder's files; None is `folder`, the only one where it
+        encoder_folder: the folder of the encoder's files; None is `folder`, the only one if it
             may be in a model folder.
 
     Attributes: `settings`, those of a `TextEmbedder` by name.
@@ -340,13 +340,13 @@ class SentenceTransformer:
                 f"in_features is {config_json.get('in_features')!r} and out_features {units!r}. "
                 f"The vector before it has {width} numbers.",
             )
-        of_torch = {place: name for name, place in _ACTIVATIONS.items()}
+        by_class = {place: name for name, place in _ACTIVATIONS.items()}
         given = config_json.get("activation_function", _ACTIVATIONS["tanh"])
-        activation = of_torch.get(given)
+        activation = by_class.get(given)
         if activation is None:
             raise self._error(
                 name,
-                f"the activation {given!r} is not supported. Choose from: {', '.join(of_torch)}.",
+                f"the activation {given!r} is not supported. Choose from: {', '.join(by_class)}.",
             )
         residual = config_json.get("use_residual", False)
         return Projected(units, activation, use_bias=bool(bias), use_residual=bool(residual))
@@ -415,7 +415,7 @@ def files_of(task):
     """The files of a `TextEmbedder` beside those of its encoder and tokenizer.
 
     Returns {path in the folder: an object or a list for JSON, or tensors by name for safetensors};
-    {} where sentence-transformers would compute something else.
+    {} if sentence-transformers would compute something else.
     """
     if not task.is_standard():
         return {}
@@ -424,8 +424,8 @@ def files_of(task):
     def add(kind, path=None):
         number = len(modules)
         path = f"{number}_{kind}" if path is None else path
-        of_kind = f"{_PACKAGE}models.{kind}"
-        modules.append({"idx": number, "name": str(number), "path": path, "type": of_kind})
+        type_name = f"{_PACKAGE}models.{kind}"
+        modules.append({"idx": number, "name": str(number), "path": path, "type": type_name})
         return path
 
     # The folder itself, which versions 3 and 4 take for a Transformer's if it is "".

@@ -30,9 +30,9 @@ def encode(task, texts, *, prompt, size, batch_size, progress):
             numbers = order[start : start + batch_size]
             some = tf.constant([texts[number] for number in numbers])
             outputs, too_long = compute(some, skipped)
-            of_batch = np.asarray(outputs)
-            check_finite({"embedding": of_batch})
-            vectors[numbers] = of_batch[:, :size]
+            batch_vectors = np.asarray(outputs)
+            check_finite({"embedding": batch_vectors})
+            vectors[numbers] = batch_vectors[:, :size]
             cut += int(too_long)
             bar.update(start + len(numbers))
     if cut:

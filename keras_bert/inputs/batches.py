@@ -1,5 +1,6 @@
 """Which examples make which batch: by length, by a number of tokens, in parts for devices."""
 
+import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ _Function = TypeVar("_Function", bound=Callable)
 
 
 def without_autograph(function: _Function) -> _Function:
-    """The function as it is, where AutoGraph would write Python files to a temporary folder."""
+    """The function as it is, if AutoGraph would write Python files to a temporary folder."""
     return tf.autograph.experimental.do_not_convert(function)
 
 
@@ -173,10 +174,10 @@ def file_batches(files, weights, batches_of, *, count, seed, epoch):
     largest = np.argsort(counts - parts, kind="stable")[: count - counts.sum()]
     counts[largest] += 1
     size, batches = -(-sum(map(len, files)) // count), []
-    for numbers, of_file in zip(files, counts.tolist(), strict=True):
+    for numbers, taken in zip(files, counts.tolist(), strict=True):
         in_pass = -(-len(numbers) // size)
-        done, passes = epoch * of_file, {}
-        for place in range(done, done + of_file):
+        done, passes = epoch * taken, {}
+        for place in range(done, done + taken):
             number, position = divmod(place, in_pass)
             if number not in passes:
                 passes[number] = batches_of(numbers, count=in_pass, epoch=number)
@@ -281,9 +282,11 @@ class SequenceBatches:
         """
         self.check_trainable()
         first_epoch, skipped = divmod(first_step, steps)
+        # TensorFlow keeps functions in Python as long as the process lives, but not the dataset.
+        kept_by_dataset = weakref.ref(self)
 
         def chosen(epoch):
-            plan = self.epoch_batches(count=steps, seed=seed, epoch=int(epoch))
+            plan = kept_by_dataset().epoch_batches(count=steps, seed=seed, epoch=int(epoch))
             return _flat(plan[skipped:] if epoch == first_epoch else plan)
 
         def batches_of(epoch):

@@ -9,6 +9,7 @@ from keras import ops
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
+from keras_bert.layers.kernels.private import without_sum_over_replicas
 from keras_bert.optimizers.muon import Muon
 from keras_bert.optimizers.schedules import (
     SCHEDULES,
@@ -260,7 +261,7 @@ def make_optimizer(
     )
     # If it were built in the first step, TensorFlow would trace that step twice.
     built.build(model.trainable_variables)
-    return built
+    return built if replica_count() > 1 else without_sum_over_replicas(built)
 
 
 def _schedule(options, steps):
@@ -284,16 +285,16 @@ def hidden_matrices(model):
     """
     groups = model.encoder.layer_groups[1:]
     hidden = {id(v) for group in groups for layer in group for v in layer.trainable_variables}
-    of_variables = [
+    are_hidden = [
         id(variable) in hidden and len(variable.shape) == 2 and decays(variable)
         for variable in model.trainable_variables
     ]
-    if not any(of_variables):
+    if not any(are_hidden):
         raise InputError.naming(
             "{optimizer} muon is for the matrices of layers, and this model has none. Use adamw or "
             "adagrad."
         )
-    return of_variables
+    return are_hidden
 
 
 def decays(variable):

@@ -92,9 +92,9 @@ class LayerwiseAdamW(AdamW):
     def _correction(self, variable):
         """From the bias correction by the steps of the run to that by those of the variable."""
         first = self.first_steps[self._get_variable_index(variable)]
-        of_run = ops.cast(self.iterations + 1, variable.dtype)
-        of_its_own = ops.maximum(of_run - first, 1.0)
-        return self._start_correction(of_its_own) / self._start_correction(of_run)
+        step_of_run = ops.cast(self.iterations + 1, variable.dtype)
+        step_of_variable = ops.maximum(step_of_run - first, 1.0)
+        return self._start_correction(step_of_variable) / self._start_correction(step_of_run)
 
     def _start_correction(self, steps):
         return ops.sqrt(1.0 - ops.power(self.beta_2, steps)) / (1.0 - ops.power(self.beta_1, steps))
@@ -116,7 +116,7 @@ class LAMB(keras.optimizers.Optimizer):
         u = m̂ / (√v̂ + ε) + λ x        x ← x - η (‖x‖ / ‖u‖) u
 
     The weight decay λ x is inside the norm, as in the paper; `keras.optimizers.Lamb` decays apart
-    from it. The ratio is 1 where either norm is 0. Tensors of `exclude_from_weight_decay` have
+    from it. The ratio is 1 if either norm is 0. Tensors of `exclude_from_weight_decay` have
     neither decay nor ratio, but Adam's step, as in the authors' code (biases and LayerNorm there).
     A variable with an attribute `num_parts`, such as the fused kernel of query, key and value in
     `SelfAttention`, is that many tensors of equal size along the last axis, each with its ratio.
@@ -176,7 +176,7 @@ class LAMB(keras.optimizers.Optimizer):
 
 
 def _trust_ratio(variable, update, *, num_parts):
-    """‖x‖ / ‖u‖, or 1 where either is 0: a number, or with several parts (size of last axis,)."""
+    """‖x‖ / ‖u‖, or 1 if either is 0: a number, or with several parts (size of last axis,)."""
 
     def norm(x):
         if num_parts == 1:

@@ -59,7 +59,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     For a pre-training run that is RUN/curves.png: losses with the unigram entropy, accuracies, the
     learning rate and the norm of the gradients, and the speed. For a run on labelled examples they
     are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
-    and where the task has these metrics `confusion.png` (how often each label was predicted for
+    and if the task has these metrics `confusion.png` (how often each label was predicted for
     each true one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
     (accuracy by confidence). For several training-set sizes there is also `training_sizes.png` (the
     metric by the number of examples), and for several choices of layers `layers.png`, with standard
@@ -91,7 +91,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     dev = metrics["dev"]
     drawn = [_draw_learning_curve(metrics, folder / "learning_curve.png")]
     sizes = metrics.get("training_sizes") or {}
-    if any(len(of_start) > 1 for of_start in sizes.values()):
+    if any(len(sizes_of_start) > 1 for sizes_of_start in sizes.values()):
         drawn.append(_draw_training_sizes(metrics, folder / "training_sizes.png"))
     if metrics.get("by_layers"):
         drawn.append(_draw_layers(metrics, folder / "layers.png"))
@@ -270,7 +270,7 @@ def _draw_learning_curve(metrics, path):
         _widen(panels[1])
         panels[0].set_ylim(bottom=0)
         panels[0].legend(frameon=False)
-        if dev[0]:  # not where all examples were trained on
+        if dev[0]:  # not if all examples were trained on
             score = dict(zip(*dev, strict=True))[kept_step]
             panels[1].set_xlabel(f"steps; the best is step {kept_step}, {score:.3f} on dev")
         canvas.tight_layout(w_pad=3)
@@ -345,8 +345,8 @@ def _with_deviations(axis, at, scores, colour, *, fmt, label):
     shown = {"color": colour, "linewidth": 1.6, "ms": 5, "capsize": 3, "elinewidth": 1.2}
     axis.errorbar(at, means, yerr=deviations, fmt=fmt, label=label, **shown)
     for x, score in zip(at, scores, strict=True):
-        of_seeds = [metric for metric in score["metrics"] if metric is not None]
-        axis.scatter([x] * len(of_seeds), of_seeds, s=8, color=colour, alpha=0.4, zorder=3)
+        seed_metrics = [metric for metric in score["metrics"] if metric is not None]
+        axis.scatter([x] * len(seed_metrics), seed_metrics, s=8, color=colour, alpha=0.4, zorder=3)
 
 
 def _on_dev(metrics, score):

@@ -44,7 +44,7 @@ class ChoiceSource(ExampleSource):
         data, need_labels, common: see `ExampleSource`.
         fields: `context=question,choices=option_a|option_b,label=answer`; None is by the names. A
             context of several columns, joined by spaces, is `context=premise+question`.
-        header: False where the first line of a table is not a header; None is by the rule of
+        header: False if the first line of a table is not a header; None is by the rule of
             `keras_bert.readers.tables`.
         keep_na: cells such as NA are contexts and choices; otherwise they are missing.
     """
@@ -53,7 +53,7 @@ class ChoiceSource(ExampleSource):
         self._given = parse_fields(fields, parts=("context", "choices", "label"))
         self._header, self._keeps_na = header, keep_na
         self._begin, self._is_never_0 = None, False
-        super().__init__(data, of_files={"header": header, "fields": fields}, **common)
+        super().__init__(data, file_settings={"header": header, "fields": fields}, **common)
 
     def _open(self, data):
         names = {*_CONTEXTS, *_LISTS}.union(*self._schema.values())
@@ -180,7 +180,7 @@ class ChoiceSource(ExampleSource):
         return LabelledChoices(line, context, tuple(choices), number, source=self)
 
     def _choice_texts(self, line, record):
-        """The choices, behind their common beginning where there is one."""
+        """The choices, behind their common beginning if there is one."""
         if len(self._choices) == 1:
             choices = list_of(record.get(self._choices[0]))
             if not isinstance(choices, list | tuple):

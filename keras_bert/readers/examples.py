@@ -39,20 +39,20 @@ class ExampleSource:
         need_labels: whether examples without labels, tags or answers are left out.
         labels: those of a model, by which a column is recognised.
         unknown_labels: "count" or "error", whether another label than those is an error here; only
-            where labels are needed.
+            if labels are needed.
         schema: the columns of the data that a model was trained on, as another source has them.
         missing: "skip" or "error", whether a row that lacks a part is an error.
-        of_files: {name: value} of settings that sequences do not have.
+        file_settings: {name: value} of settings that sequences do not have.
 
     Attributes: `name`, `kind` (see `Table`), `description`, one line for the user on how the data
-    are read, `schema`, the columns as a model folder stores them (None where there are none),
+    are read, `schema`, the columns as a model folder stores them (None if there are none),
     `is_left_over` (a column was chosen because no other is left, and not by its name), and
     `at_end`, a function that is called after the last example.
 
     A subclass says how messages call an item of a sequence (ITEM), a row (ROW) and what objects
     have (UNIT, or `how` a file is read), what items are (ITEMS, a sentence) besides dictionaries
     (STRINGS, or lists of WORDS), and how a line begins by which a file is not recognised (COMMENT).
-    `_example` makes an example of a location and a row, and `_of_file` those of a text file.
+    `_example` makes an example of a location and a row, and `_read_file` those of a text file.
     """
 
     ITEM, ROW, UNIT, ITEMS = "text", "row", "", ""
@@ -75,14 +75,14 @@ class ExampleSource:
         unknown_labels=COUNT,
         schema=None,
         missing=SKIP,
-        of_files=None,
+        file_settings=None,
     ):
         self._need_labels, self._labels, self._schema = need_labels, labels, schema or {}
         self._accepted = labels if need_labels and unknown_labels == ERROR else None
         self._missing, self._left_out, self._count = missing, {}, 0
         self._records = self._open(data)
         self.name, self.kind = self._records.name, self._records.kind
-        for name, value in (of_files or {}).items():
+        for name, value in (file_settings or {}).items():
             if self.kind == "given" and value is not None:
                 raise InputError.naming(
                     "{} is for files; {} have no columns.", argument(name), self.name
@@ -94,9 +94,9 @@ class ExampleSource:
         return open_objects(data, item=self.ITEM, as_record=self._as_record, comment=self.COMMENT)
 
     def _examples_of(self, records):
-        return (self._of_file if isinstance(records, TextFile) else self._of_objects)(records)
+        return (self._read_file if isinstance(records, TextFile) else self._read_objects)(records)
 
-    def _of_objects(self, records):
+    def _read_objects(self, records):
         unit = self.UNIT or f"one {self.ITEM} per {records.location}"
         self.how = f"{records.format}, {unit}"
         return self._each(records, self._example)
@@ -198,13 +198,13 @@ class ExampleSource:
             )
 
     def _check_labels(self, labels, error):
-        """Raises `error` of a message for a label that the model lacks, where that is an error."""
+        """Raises `error` of a message for a label that the model lacks, if that is an error."""
         for label in labels if self._accepted is not None else ():
             if label not in self._accepted:
                 raise error(unknown_label(label, self._accepted))
 
     def may_lack(self, key):
-        """Whether the first row has a key, so that others lack it where they do not have it."""
+        """Whether the first row has a key, so that others lack it if they do not have it."""
         return key in self._records.names
 
     def value(self, line, record, key, part, *, more=""):
@@ -218,7 +218,7 @@ class ExampleSource:
         raise self.error(line, f'no "{key}" among the {columns} ({listed(record)}){more}.')
 
     def _text(self, line, record, key):
-        """The text of a dictionary under a key; InputError where there is none."""
+        """The text of a dictionary under a key; InputError if there is none."""
         text = record.get(key)
         if not isinstance(text, str):
             raise self.error(line, f'no text under "{key}"; a string is needed there.')
@@ -307,7 +307,7 @@ def fold_numbers(examples, count):
 
     The folds depend on the content of the examples alone, not on their order.
 
-    Raises `InputError` where there are fewer texts or documents than folds.
+    Raises `InputError` if there are fewer texts or documents than folds.
     """
     units = _units(examples)
     if len(units) < count:
@@ -324,14 +324,14 @@ def fold_numbers(examples, count):
         rarest = min(labels, key=lambda label: (frequencies[label], label), default=None)
         strata.setdefault(rarest, []).append(units[unit])
     folds, sizes = [count - 1] * len(examples), [0] * count
-    for _, of_stratum in sorted(strata.items(), key=lambda item: (-len(item[1]), str(item[0]))):
-        of_label = [0] * count
-        for numbers in of_stratum:
-            fold = min(range(count), key=lambda k: (of_label[k], sizes[k], k))
-            fold = count - 1 if len(of_stratum) == 1 else fold
+    for _, groups in sorted(strata.items(), key=lambda item: (-len(item[1]), str(item[0]))):
+        fold_sizes = [0] * count
+        for numbers in groups:
+            fold = min(range(count), key=lambda k: (fold_sizes[k], sizes[k], k))
+            fold = count - 1 if len(groups) == 1 else fold
             for number in numbers:
                 folds[number] = fold
-            of_label[fold] += len(numbers)
+            fold_sizes[fold] += len(numbers)
             sizes[fold] += len(numbers)
     return folds
 
@@ -377,7 +377,7 @@ def held_back(examples):
     labels = {k: Counter() for k in range(HELD_BACK)}
     for example, number in zip(examples, folds, strict=True):
         labels[number].update(_labels(example))
-    counts = Counter(label for of_fold in labels.values() for label in of_fold)
+    counts = Counter(label for fold_labels in labels.values() for label in fold_labels)
     total = sum(labels.values(), Counter())
 
     def suitability(k):

@@ -36,7 +36,7 @@ from keras_bert.readers.tables import open_table
 
 TEXT = ("text",)
 PAIR = ("text_a", "text_b")
-# What SNLI and MNLI write where the annotators did not agree on a label.
+# What SNLI and MNLI write if the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
 # Kinds of sources with columns.
 _TABLES = (CSV, TSV, JSON, FASTTEXT, FOLDER, "arrow", "tfds", "table")
@@ -49,9 +49,9 @@ _NEEDS_NAMES = Naming(
 
 @dataclass(slots=True)
 class LabelledText(Example):
-    """A text, or two with `text_b`, and the label or None where nobody gave one.
+    """A text, or two with `text_b`, and the label or None if nobody gave one.
 
-    A label is a word; where an example may have several of them, a tuple of words; and where it is
+    A label is a word; if an example may have several of them, a tuple of words; and if it is
     a score, a float.
     """
 
@@ -131,14 +131,14 @@ class TextSource(ExampleSource):
             na=not keep_na,
         )
         self._task = glue_task(glue) if glue is not None and is_file(data) else None
-        self._of_model = tuple(labels or ()) if form is not score else ()
+        self._model_labels = tuple(labels or ()) if form is not score else ()
         self._na_words = Counter()  # (a part, a word such as NA in its place)
         self._vectors, self._unclear, self._has_bars = 0, None, False
         self._thousands, self._has_decimals = None, False  # of scores in a file with semicolons
         self._rows = None
-        of_files = {**given, "header": header, "fields": fields, "glue": glue}
+        file_settings = {**given, "header": header, "fields": fields, "glue": glue}
         common |= {"labels": labels, "need_labels": need_labels}
-        super().__init__(data, of_files=of_files, **common)
+        super().__init__(data, file_settings=file_settings, **common)
 
     _header_names = property(lambda self: self.columns.header_names)
 
@@ -189,7 +189,7 @@ class TextSource(ExampleSource):
         return self._read()
 
     def row_of(self, example):
-        """The columns of an example by name; None where the source is no table, or not kept."""
+        """The columns of an example by name; None if the source is no table, or not kept."""
         if self.kind == "table":  # in memory
             if self._rows is None:
                 self._rows = dict(self._records)
@@ -251,9 +251,9 @@ class TextSource(ExampleSource):
 
     def _more_notes(self):
         for (part, word), count in self._na_words.most_common():
-            of_part = self.columns.label if part == "label" else chain(*self.columns.texts)
+            part_names = self.columns.label if part == "label" else chain(*self.columns.texts)
             yield (
-                f'{counted(count, "row")} with "{word}" in {self._described(of_part)}, which is '
+                f'{counted(count, "row")} with "{word}" in {self._described(part_names)}, which is '
                 f"read as no {part}, as in pandas. If it is "
                 f"{'the name of a class' if part == 'label' else 'a text'}, set `keep_na=True` "
                 "(--keep-na)."
@@ -311,7 +311,7 @@ class TextSource(ExampleSource):
         Raises InputError if those of a file to train on are numbers, and not all of them whole.
         """
         written = dict.fromkeys(chain(*(e.labels for e in examples if e.label is not None)))
-        fraction = None if self._of_model or not self._need_labels else fraction_among(written)
+        fraction = None if self._model_labels or not self._need_labels else fraction_among(written)
         if fraction is not None:
             example = next(example for example in examples if fraction in example.labels)
             raise example.error(
@@ -322,7 +322,7 @@ class TextSource(ExampleSource):
                     fraction,
                 )
             )
-        names = named_labels(written, self._of_model)
+        names = named_labels(written, self._model_labels)
         for example in examples:
             if isinstance(example.label, tuple):
                 example.label = tuple(dict.fromkeys(names[label] for label in example.label))
@@ -349,7 +349,7 @@ class TextSource(ExampleSource):
         return Missing(part, place=self._described(label), why=why)
 
     def _text_of(self, line, record, names):
-        """The text of one column, or of several joined by spaces; Missing where there is none."""
+        """The text of one column, or of several joined by spaces; Missing if there is none."""
         text = record.get(names[0])
         if len(names) > 1 or not isinstance(text, str):
             parts = (record.get(name) for name in names)
@@ -382,7 +382,7 @@ class TextSource(ExampleSource):
             raise self.error(line, f'no text under "{names[0]}"; {expected}.') from None
 
     def _label(self, line, record):
-        """The label of a row, None where it has none."""
+        """The label of a row, None if it has none."""
         if len(self.columns.label) > 1:
             return self._label_of_columns(line, record)
         (name,), form = self.columns.label, self.columns.form
@@ -430,12 +430,12 @@ class TextSource(ExampleSource):
             self._has_bars |= BETWEEN_LABELS in parts
             # Commas or semicolons, and labels on both sides of each.
             may_be_several = any(x in parts and all(map(str.strip, parts.split(x))) for x in ",;")
-            if may_be_several and parts not in self._of_model:
+            if may_be_several and parts not in self._model_labels:
                 self._unclear = self._unclear or (line, parts)
         return labels
 
     def _label_of_columns(self, line, record):
-        """The labels whose columns have a 1; None where one has nothing."""
+        """The labels whose columns have a 1; None if one has nothing."""
         cells = {name: record.get(name) for name in self.columns.label}
         if any(is_missing(value, na=self._na) for value in cells.values()):
             return None
@@ -474,7 +474,7 @@ def _names_of(names):
 
 
 def _check_several(form, lists, separator):
-    """Raises InputError for arguments of several labels where a text has one, or for one name."""
+    """Raises InputError for arguments of several labels if a text has one, or for one name."""
     for setting, value in {**lists, "label_separator": separator}.items():
         if value is not None and form is not several_labels:
             raise InputError.naming(

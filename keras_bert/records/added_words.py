@@ -8,6 +8,8 @@ from collections import Counter
 
 import numpy as np
 
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+
 # A word that is rarer learns nothing.
 _LEAST_COUNT = 3
 
@@ -21,25 +23,25 @@ class WordCounts:
     Attributes: `counts`, the number of occurrences by the word's ids, a tuple.
     """
 
-    def __init__(self, vocabulary):
+    def __init__(self, vocabulary: WordPieceVocabulary):
         self.vocabulary = vocabulary
-        self.counts = Counter()
+        self.counts: Counter = Counter()
 
-    def add(self, ids, lengths):
+    def add(self, ids: np.ndarray, lengths: np.ndarray) -> None:
         """Adds examples: ids (N,), one example after another, and their lengths (R,)."""
         for start, end in _words(ids, lengths, self.vocabulary):
             self.counts[tuple(ids[start:end].tolist())] += 1
 
-    def most_worth(self, count):
+    def most_worth(self, count: int) -> list[str]:
         """The `count` words that save most tokens as tokens of their own, the first most."""
-        words = Counter()
+        words: Counter = Counter()
         for ids, times in self.counts.items():
             words[self._text(ids)] += times * (len(ids) - 1)
         frequent = {self._text(ids) for ids, times in self.counts.items() if times >= _LEAST_COUNT}
         ranked = sorted((-saved, word) for word, saved in words.items() if word in frequent)
         return [word for _, word in ranked[:count]]
 
-    def other_tokens(self, vocabulary):
+    def other_tokens(self, vocabulary: WordPieceVocabulary) -> dict[tuple, tuple]:
         """{a word's ids: its ids in a longer vocabulary}, of words that have others there.
 
         Without those that have more tokens there, for which examples may have no room.
@@ -59,11 +61,13 @@ class OtherTokens:
         words: {a word's ids: its new ids, at most as many}.
     """
 
-    def __init__(self, vocabulary, words):
+    def __init__(self, vocabulary: WordPieceVocabulary, words: dict[tuple, tuple]):
         self.vocabulary = vocabulary
         self.words = words
 
-    def __call__(self, ids, segment_lengths):
+    def __call__(
+        self, ids: np.ndarray, segment_lengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Examples with their words' new tokens.
 
         Shapes: int ids (N,), one example after another, and the lengths of their segments (R, K)

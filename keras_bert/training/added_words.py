@@ -1,6 +1,7 @@
 """A vocabulary that grows by the frequent words of the data, before a model is trained on them."""
 
 import dataclasses
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -8,14 +9,22 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
+from keras_bert.records import DataFolder
 from keras_bert.records.added_words import OtherTokens, WordCounts
 from keras_bert.records.folder import CardVocabulary
+from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 
 _BATCH = 1024  # examples that are read together
 
 
-def with_added_words(task, folders, count, *, report):
+def with_added_words(
+    task: PretrainingTask,
+    folders: list[DataFolder],
+    count: int,
+    *,
+    report: Callable[[str], None],
+) -> tuple[PretrainingTask, list[DataFolder]]:
     """A task and data folders whose vocabulary also has the words that save most tokens.
 
     Args:

@@ -28,13 +28,13 @@ from keras_bert.training.workers import WORKER_LOST, Workers, run_of_workers
 def scope_of(name, report=None):
     """The context of a run under a strategy by its name.
 
-    "auto" is the cluster of TF_CONFIG; else the TPU of TPU_NAME; else all GPUs where there are
+    "auto" is the cluster of TF_CONFIG; else the TPU of TPU_NAME; else all GPUs if there are
     several; else one device. "mirrored" is all GPUs of this machine, or all of its logical CPU
     devices if it has none; "none" is one device.
 
     Args:
         name: the strategy, as in `RunSettings`.
-        report: called with a line where a run has several devices.
+        report: called with a line if a run has several devices.
 
     Raises:
         InputError: the devices are missing, TensorFlow was initialized without the strategy, or
@@ -221,7 +221,7 @@ class Devices:
         self.is_chief = self._workers is None or self._workers.is_chief
 
     def check_batch_size(self, size, *, setting="batch_size"):
-        """Raises `InputError` where batches of so many examples have no part for each device.
+        """Raises `InputError` if batches of so many examples have no part for each device.
 
         Parts may differ by an example, except on a TPU. `setting` determines the size.
         """
@@ -245,7 +245,7 @@ class Devices:
     def prepare(self, model, dataset):
         """Builds the metrics of a compiled model, as `fit` would for a `dataset`, and its steps.
 
-        Keras would take a batch from the data, which fails with several workers, and where the
+        Keras would take a batch from the data, which fails with several workers, and if the
         parts of a batch have several shapes.
         """
         if self._strategy is None:
@@ -273,12 +273,12 @@ class Devices:
         if self._strategy is None or dataset is None:
             return dataset
 
-        def of_worker(context):
+        def worker_batches(context):
             count = context.num_replicas_in_sync // context.num_input_pipelines
             first = context.input_pipeline_id * count
             return parts(dataset, range(first, first + count), of=self.replicas)
 
-        return self._strategy.distribute_datasets_from_function(of_worker)
+        return self._strategy.distribute_datasets_from_function(worker_batches)
 
     def matrix_rate(self, dtype):
         """FLOP/s of all devices in large matrix products of a dtype; None on a TPU: not known."""
@@ -289,7 +289,7 @@ class Devices:
         return matrix_rate(dtype) * (self.replicas if has_gpu else self.workers)
 
     def batches_in(self, dataset):
-        """The number of batches of a dataset; None where Keras finds it out without a warning."""
+        """The number of batches of a dataset; None if Keras finds it out without a warning."""
         if self._strategy is None or dataset is None:
             return None
         return int(dataset.cardinality())
@@ -337,7 +337,7 @@ class Devices:
         """Batches with which this process computes all examples, whatever other workers do.
 
         Shapes: lengths (N,) int -> a list of steps, each a list of index arrays, one for each
-        replica of this process, from the shortest to the longest example. No array is empty where
+        replica of this process, from the shortest to the longest example. No array is empty if
         N and the batch size are at least the number of replicas.
         """
         if self._strategy is None:

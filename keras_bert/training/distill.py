@@ -49,7 +49,7 @@ from keras_bert.training.static_student import static_student
 from keras_bert.training.student_starts import starting_point
 from keras_bert.training.teaching import Teaching, answers_of
 
-# What a student has of its teacher where the caller does not give it, beside what follows from the
+# What a student has of its teacher if the caller does not give it, beside what follows from the
 # starting model: how texts are read, and how vectors are compared.
 _OF_TEACHER = (
     *("max_length", "multi_label", "normalize", "similarity"),
@@ -259,23 +259,23 @@ def _inferred(teacher, train, kind):
 
 def _read(settings, teacher, kind, report):
     """-> (training examples, dev examples), with labels or without."""
-    of_task = type(teacher)
+    teacher_class = type(teacher)
     reading = {**settings.columns}
     inferred = teacher.inferred_arguments if kind != VECTORS else {}
 
     def read(data, schema, **options):
         examples = []
         for path in files_of(data):
-            source = of_task.read(
+            source = teacher_class.read(
                 path, schema=schema, inferred_arguments=inferred, **{**reading, **options}
             )
             report_source(source, report)
-            of_file = list(source)
+            file_examples = list(source)
             for note in dict.fromkeys(source.notes()):
                 report(f"Note: {note}")
-            if not of_file:
+            if not file_examples:
                 raise InputError(f"{source.name} contains no texts.")
-            examples += of_file
+            examples += file_examples
             schema = source.schema
         return examples, schema
 
@@ -325,7 +325,7 @@ def _known(examples, kind):
 
 
 def _labelled(teacher, examples, predictions, kind):
-    """The examples, where they have no label with the teacher's answer."""
+    """The examples, if they have no label with the teacher's answer."""
     if kind == VECTORS:
         return examples
     return [

@@ -45,7 +45,7 @@ class FinetuningData:
 
     Attributes:
         recipe: the `TaskRecipe`.
-        train, dev: `TokenizedExamples`; `dev` is None where all examples are trained on.
+        train, dev: `TokenizedExamples`; `dev` is None if all examples are trained on.
         inputs: fingerprints of everything that a run depends on except its settings.
         over_folds: without `dev`, the `OverFolds` of the runs before.
         teaching: the `Teaching` of a student; its answers are those of `train`, in order.
@@ -75,7 +75,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
     Args:
         settings: the settings of the first run, of `finetune_settings`.
         given: the caller's arguments by name. A model of the same task and labels keeps its own
-            options where none are given.
+            options if none are given.
         report: called with each line about the files and the head.
         examples: labelled examples for training and for evaluation, and the arguments of the task
             that follow from the former; None reads the files.
@@ -111,8 +111,10 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
         labels = of_task.labels_with(inferred_arguments, **arguments)
         if not earlier.has_labels(labels) and earlier.shares_labels(labels):
             report(line_on_labels(earlier.labels, labels))
-            of_labels = earlier.options_with(labels)
-            options = {name: value for name, value in options.items() if name not in of_labels}
+            options_of_labels = earlier.options_with(labels)
+            options = {
+                name: value for name, value in options.items() if name not in options_of_labels
+            }
         elif not earlier.has_labels(labels):
             why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
     if why_new is not None:
@@ -160,12 +162,12 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
 def _line_on_pooling(encoder, of_task):
     """A line on the pooling of a head, which is that of the model's folder."""
     pooling = encoder.came_with_pooling
-    of_class = encoder.tensor_names(encoder.config).names_for(of_task.TASK_TYPE).pooling
+    usual = encoder.tensor_names(encoder.config).names_for(of_task.TASK_TYPE).pooling
     line = f"The pooling is {pooling}, which the model's folder gives."
-    if of_class in (None, pooling):
+    if usual in (None, pooling):
         return line
     return (
-        f'{line} Only with `pooling="{of_class}"` (--pooling {of_class}) could the library '
+        f'{line} Only with `pooling="{usual}"` (--pooling {usual}) could the library '
         "transformers open the new model with its head, too."
     )
 
@@ -233,7 +235,7 @@ def _in_order_of(earlier, inferred_arguments):
 def _report_on_tokens(task, train, dev, report):
     """Reports [UNK] tokens, examples that the task cannot use, and a dev file that is unsuitable.
 
-    Raises `InputError` where no training example can be used.
+    Raises `InputError` if no training example can be used.
     """
     for examples, which in ((train, "training"), (dev, "dev")):
         if note := note_on_unknown(*examples.unknown, which=which):
@@ -258,11 +260,11 @@ def _report_on_tokens(task, train, dev, report):
 def _note_on_length(task, examples, which):
     """A sentence on the examples that are longer than the model reads, or None."""
     count, longest = len(examples.examples), f"{task.settings.max_length} tokens"
-    of_all = f"of the {counted(count, f'{which} example')}"
+    all_of = f"of the {counted(count, f'{which} example')}"
     if len(examples) > count and getattr(task, "reads_windows", False):
         several = np.count_nonzero(np.bincount(examples.example_of_sequence) > 1)
         return (
-            f"{several:,} {of_all} are longer than {longest} and are read in windows, "
+            f"{several:,} {all_of} are longer than {longest} and are read in windows, "
             f"{len(examples):,} in all."
         )
     if not examples.cut:
@@ -271,7 +273,7 @@ def _note_on_length(task, examples, which):
     if "long_texts" in task.SETTINGS.names() and len(task.text_names) == 1:
         windows = ', or `long_texts="windows"` (--long-texts windows) to read all of them'
     return (
-        f"{examples.cut:,} {of_all} are longer than {longest}, and cut. Set a larger `max_length` "
+        f"{examples.cut:,} {all_of} are longer than {longest}, and cut. Set a larger `max_length` "
         f"(--max-length){windows}."
     )
 
@@ -330,7 +332,7 @@ class LabelledExamples(BatchSource):
         )
 
     def held_out_metrics(self, step):
-        """Keras's metrics on the dev examples, and the official ones where the METRIC is one.
+        """Keras's metrics on the dev examples, and the official ones if the METRIC is one.
 
         Keras's leave out labels that the task does not have, which are errors: then, too. There is
         also the number of labels that are predicted, if the dev examples have several.
@@ -338,20 +340,20 @@ class LabelledExamples(BatchSource):
         if self._dev is None:
             return {}
         metrics, outputs = self._evaluate()
-        of_keras = self.task.METRIC in metrics and not self._has_unknown_labels
-        if not of_keras:
+        is_of_keras = self.task.METRIC in metrics and not self._has_unknown_labels
+        if not is_of_keras:
             # Epochs are compared by the predictions that a folder of each would make.
             self.task.tune_threshold(outputs, self.dev_examples)
         predictions = self.task.decode(outputs, self.dev_examples)
         official = self.task.official_metrics(predictions, self.dev_examples.examples)
-        if not of_keras:
+        if not is_of_keras:
             metrics |= {name: v for name, v in official.items() if isinstance(v, float)}
         _, expected, predicted = counts_by_label(official)
         if np.count_nonzero(expected) > 1:
             metrics[PREDICTED_LABELS] = np.count_nonzero(predicted)
-        of_step, (best, *_) = quality(metrics, self.task.METRIC), self._best_outputs
-        if self.settings.keep == "last" or best is None or of_step > best:
-            self._best_outputs = of_step, step, outputs
+        step_quality, (best, *_) = quality(metrics, self.task.METRIC), self._best_outputs
+        if self.settings.keep == "last" or best is None or step_quality > best:
+            self._best_outputs = step_quality, step, outputs
         return metrics
 
     def outputs_at(self, step):
@@ -359,8 +361,8 @@ class LabelledExamples(BatchSource):
 
         An evaluation in this session is not computed again.
         """
-        _, of_step, outputs = self._best_outputs
-        return outputs if step == of_step else self._evaluate()[1]
+        _, step_quality, outputs = self._best_outputs
+        return outputs if step == step_quality else self._evaluate()[1]
 
     @cached_property
     def _evaluate(self):

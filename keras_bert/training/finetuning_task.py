@@ -126,10 +126,10 @@ class StartingPoint:
     def earlier_task(self, task_class):
         """-> (the `EarlierTask` of that class in the folder or None, the reason for None or None).
 
-        The reason is a sentence, and None where the folder was not fine-tuned. One reason is that
+        The reason is a sentence, and None if the folder was not fine-tuned. One reason is that
         another program wrote a head for a task that does not exist here.
 
-        Raises `InputError` where this library wrote the folder, and its head cannot be read.
+        Raises `InputError` if this library wrote the folder, and its head cannot be read.
         """
         if self.is_random:
             return None, None
@@ -138,11 +138,11 @@ class StartingPoint:
         if not source.holds(task_class.TASK_TYPE):
             return None, None
         try:
-            of_folder = source.task_class()
-            if not of_folder.reads_files():  # of pre-training
+            folder_class = source.task_class()
+            if not folder_class.reads_files():  # of pre-training
                 return None, None
             # A class of `transformers` serves several task types; its folders do not name one.
-            if of_folder is task_class or (not is_ours and issubclass(task_class, of_folder)):
+            if folder_class is task_class or (not is_ours and issubclass(task_class, folder_class)):
                 return EarlierTask(build_task(source)), None
         except InputError as error:
             if is_ours:
@@ -150,7 +150,7 @@ class StartingPoint:
             return None, str(error)
         return (
             None,
-            f"{self._name} contains a {of_folder.TASK_TYPE}, and this run trains a "
+            f"{self._name} contains a {folder_class.TASK_TYPE}, and this run trains a "
             f"{task_class.TASK_TYPE}.",
         )
 
@@ -165,8 +165,8 @@ class StartingPoint:
                 "fine-tune it on text."
             )
         if self.is_random:
-            of_model, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
-            encoder.copy_origin_of(of_model)  # the same pooling
+            earlier_encoder, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
+            encoder.copy_origin_of(earlier_encoder)  # the same pooling
         before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
         self.appended = tokenizer.vocabulary.tokens[before:]
@@ -201,7 +201,7 @@ class TaskRecipe:
     built: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def resolved(self, settings):
-        """The settings of a run, with the model's options where none are given."""
+        """The settings of a run, with the model's options if none are given."""
         return dataclasses.replace(settings, **self.options)
 
     def with_defaults(self, settings, count, report):
@@ -314,13 +314,13 @@ def _static_vectors(earlier, settings, tokenizer):
 
     A model that the run continues with has its own.
     """
-    of_model = None if earlier is None else earlier.static_vectors
-    if of_model is not None:
+    earlier_encoder = None if earlier is None else earlier.static_vectors
+    if earlier_encoder is not None:
         if settings.static_vectors is not None:
             raise InputError.naming(
                 "{} has static vectors already. Leave {static_vectors} out.", settings.model
             )
-        return new_encoder(of_model, dtype=settings.dtype)
+        return new_encoder(earlier_encoder, dtype=settings.dtype)
     if settings.static_vectors is None:
         return None
     vectors, vocabulary_of = load(settings.static_vectors, dtype=settings.dtype)
@@ -348,7 +348,7 @@ def for_xla(task, examples, *, epochs, steps_per_epoch):
     """The training examples in few lengths, for steps that XLA compiles; None without XLA.
 
     It is for one GPU or TPU, where a run is long enough for the programs of all shapes. The loops
-    of a CRF and of an LSTM do not compile where the length of a batch varies.
+    of a CRF and of an LSTM do not compile if the length of a batch varies.
 
     Args:
         task: the task that is trained as a whole.
@@ -382,12 +382,12 @@ def compile_for(settings, plan, *, model, task, losses=None, jit_compile=False):
         first_steps=[unfreeze_every * below for below in depth],
         measures_gradients=model is task,
     )
-    of_task = losses is None
+    are_own = losses is None
     model.compile(
         optimizer=task.with_scaled_loss(optimizer),  # a head alone has no policy of its own
-        loss=task.compiled_losses() if of_task else losses,
+        loss=task.compiled_losses() if are_own else losses,
         loss_weights=task.default_loss_weights(),
-        weighted_metrics=task.default_metrics() if of_task else {},
+        weighted_metrics=task.default_metrics() if are_own else {},
         jit_compile=jit_compile,
         steps_per_execution=settings.steps_per_execution,
     )

@@ -270,7 +270,7 @@ class PretrainSettings(ObjectiveSettings, RunSettings):
         None,
         help=f"start from random weights: {ARCHITECTURES}",
         unit="NAME|FILE",
-        default_help="tiny, where no model is given",
+        default_help="tiny, if no model is given",
         instead_of="model",
         common=True,
     )
@@ -295,7 +295,7 @@ class PretrainSettings(ObjectiveSettings, RunSettings):
         help="initialization of random weights: attention heads of the first layer attend to the "
         "neighbouring tokens (neighbours), which a masked LM otherwise learns only after thousands "
         "of steps, or to nothing in particular, as in BERT (bert)",
-        default_help="neighbours, where no model is given",
+        default_help="neighbours, if no model is given",
         choices=INITIALIZATIONS,
     )
     learning_rate: float | None = optimisation_setting(
@@ -403,20 +403,20 @@ class PretrainSettings(ObjectiveSettings, RunSettings):
     def phases(self):
         """The list of `Phase`: a single value is that of all phases.
 
-        Raises `InputError` where lists differ in length.
+        Raises `InputError` if lists differ in length.
         """
-        of_run = {name: getattr(self, name) for name in Phase._fields}
-        lists = {name: value for name, value in of_run.items() if isinstance(value, list)}
+        by_field = {name: getattr(self, name) for name in Phase._fields}
+        lists = {name: value for name, value in by_field.items() if isinstance(value, list)}
         count = max(map(len, lists.values()), default=1)
-        for name, of_phases in lists.items():
-            if len(of_phases) != count:
+        for name, phase_values in lists.items():
+            if len(phase_values) != count:
                 longest = next(name for name in lists if len(lists[name]) == count)
                 raise InputError.naming(
                     "{} has {} values and {} {}. Give one value for all phases, or one per phase.",
                     argument(name),
-                    len(of_phases),
+                    len(phase_values),
                     argument(longest),
                     count,
                 )
-        columns = (lists.get(name, [value] * count) for name, value in of_run.items())
-        return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]
+        columns = (lists.get(name, [value] * count) for name, value in by_field.items())
+        return [Phase(*phase_fields) for phase_fields in zip(*columns, strict=True)]

@@ -41,7 +41,7 @@ class SweepSettings(LabelledRunSettings):
     """Settings of `keras_bert.sweep`, without those of the task.
 
     The defaults follow from `training_defaults`: for BERT base and many examples they are the
-    search of Devlin et al. 2018, appendix A.3. Where several `layers` are compared, the others' are
+    search of Devlin et al. 2018, appendix A.3. If several `layers` are compared, the others' are
     those of `finetune`.
     """
 
@@ -231,12 +231,12 @@ class GlueSettings(_SweepOfGlueSettings):
     def of_task(self, name):
         """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
         task = GLUE[name]
-        of_glue = {
+        glue_fields = {
             "task": task.task_type,
             "metric": task.metric,
             "train": self.data,
             "dev": self.data,
         }
         return sweep_settings(task.task_type).of(
-            {**self.part(_SweepOfGlueSettings), **self.grid, **of_glue}
+            {**self.part(_SweepOfGlueSettings), **self.grid, **glue_fields}
         )

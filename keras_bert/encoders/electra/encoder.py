@@ -1,9 +1,12 @@
 """The encoder of ELECTRA: BERT's, with embeddings of their own size (Clark et al. 2020)."""
 
+from typing import Any, Self
+
 import keras
 
 from keras_bert.encoders.bert import tensor_names as bert
 from keras_bert.encoders.electra import ElectraConfig, generator_config
+from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.initialization import initialize_local_attention
 from keras_bert.encoders.tensor_names import (
     KEPT,
@@ -16,6 +19,8 @@ from keras_bert.encoders.tensor_names import (
     task_classes,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
+from keras_bert.heads.lm_head import LMHead
+from keras_bert.layers.embeddings import Embeddings
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -39,13 +44,21 @@ class ElectraEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "gelu"
 
-    def __init__(self, config, *, dtype=None, name="electra_encoder", tables_of=None, **kwargs):
+    def __init__(
+        self,
+        config: ElectraConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "electra_encoder",
+        tables_of: Encoder | None = None,
+        **kwargs: Any,
+    ):
         # Not an attribute of Keras, which would count that encoder among the layers of this one.
         object.__setattr__(self, "_tables_of", tables_of)
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
     @classmethod
-    def generator_of(cls, encoder, *, fraction):
+    def generator_of(cls, encoder: Encoder, *, fraction: float) -> Self:
         """The encoder of a generator that learns with a discriminator: see `new_generator`."""
         config = generator_config(
             encoder.config, fraction=fraction, embedding_size=encoder.token_embedding.output_dim
@@ -54,7 +67,7 @@ class ElectraEncoder(TransformerEncoder):
         with keras.name_scope("generator"):
             return cls(config, dtype=encoder.layer_policy, name="generator", tables_of=encoder)
 
-    def make_embeddings(self):
+    def make_embeddings(self) -> Embeddings:
         shared = {} if self._tables_of is None else self._tables_of.shared_tables
         return super().make_embeddings(
             embedding_size=self.config.embedding_size,
@@ -62,15 +75,15 @@ class ElectraEncoder(TransformerEncoder):
             shared=shared,
         )
 
-    def initialize_local_attention(self):
+    def initialize_local_attention(self) -> None:
         initialize_local_attention(self, tables_of=self._tables_of)
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """The generator's: as BERT's, from D to E, with gelu whatever the config's activation."""
         return self._lm_head(name, transform=self.lm_transform(hidden_act="gelu"))
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: ElectraConfig) -> TensorNames:
         return _tensor_names(config)
 
 

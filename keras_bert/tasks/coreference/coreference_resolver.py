@@ -5,6 +5,9 @@ Each is a ratio of sums over all documents (Pradhan et al. 2014). A mention that
 not expected, or the reverse, is one more that is in no cluster of the other side.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -12,9 +15,10 @@ from scipy.optimize import linear_sum_assignment
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.spans import ATTENTION, AntecedentLoss, AntecedentScores, DocumentWords
+from keras_bert.layers import Tensor
 from keras_bert.tasks.coreference import CoreferenceSettings
 from keras_bert.tasks.coreference.decode import coreference_predictions
-from keras_bert.tasks.exported_predictions import of_clusters
+from keras_bert.tasks.exported_predictions import clusters_prediction
 from keras_bert.tasks.metrics import worst_first
 from keras_bert.tasks.span_classification.span_classifier import UNITS, span_representation_of
 from keras_bert.tasks.summed_metrics import SummedMetrics, ratio
@@ -105,7 +109,7 @@ def coreference_metrics(expected, predicted):
         (documents), `mentions` and `clusters` (expected). A ratio without cases is 0.
     """
     sums = {name: x.sum(axis=0) for name, x in _sums_of_documents(expected, predicted).items()}
-    metrics = {name: float(value) for name, value in _of_sums(sums).items()}
+    metrics = {name: float(value) for name, value in _metrics_of_sums(sums).items()}
     return {
         **metrics,
         "examples": len(expected),
@@ -116,7 +120,7 @@ def coreference_metrics(expected, predicted):
 
 def summed_coreference(expected, predicted):
     """The `SummedMetrics` of `coreference_metrics`."""
-    return SummedMetrics(parts=_sums_of_documents(expected, predicted), metrics=_of_sums)
+    return SummedMetrics(parts=_sums_of_documents(expected, predicted), metrics=_metrics_of_sums)
 
 
 def _sums_of_documents(expected, predicted):
@@ -129,14 +133,16 @@ def _sums_of_documents(expected, predicted):
         sizes = [np.array([len(c) for c in side], np.float64) for side in (clusters, answers)]
         for name, metric in _METRICS.items():
             rows[name].append(metric(common, *sizes))
-    return {name: np.array(of_name, np.float64).reshape(-1, 4) for name, of_name in rows.items()}
+    return {
+        name: np.array(quotients, np.float64).reshape(-1, 4) for name, quotients in rows.items()
+    }
 
 
-def _of_sums(sums):
+def _metrics_of_sums(sums):
     """The metrics of {metric: sums over documents (..., 4)}, by name."""
     metrics = {}
-    for name, of_name in sums.items():
-        right, expected_count, correct, predicted_count = np.moveaxis(of_name, -1, 0)
+    for name, quotients in sums.items():
+        right, expected_count, correct, predicted_count = np.moveaxis(quotients, -1, 0)
         recall, precision = ratio(right, expected_count), ratio(correct, predicted_count)
         metrics[f"{name}_f1"] = ratio(2 * precision * recall, precision + recall)
         metrics[f"{name}_precision"], metrics[f"{name}_recall"] = precision, recall
@@ -178,11 +184,11 @@ class CoreferenceResolver(Task):
     SETTINGS = CoreferenceSettings
     FEATURES = "keras_bert.tasks.coreference.features:coreference_sequences"
     SIGNATURES = "keras_bert.tasks.coreference.signatures:coreference_signatures"
-    exported_prediction = of_clusters
+    exported_prediction = clusters_prediction
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
-    def make_head(self):
+    def make_head(self) -> None:
         settings, policy = self.settings, self.encoder.layer_policy
         self.word_means = DocumentWords(last=self.config.is_causal, dtype=policy, name="word_means")
         self.spans = span_representation_of(
@@ -194,7 +200,7 @@ class CoreferenceResolver(Task):
         )
         self.dropout = keras.layers.Dropout(self.head_dropout, dtype=policy, name="dropout")
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         words = self.word_means(
             encoded["sequence_output"],
             inputs["input_mask"],
@@ -205,12 +211,20 @@ class CoreferenceResolver(Task):
         spans = self.spans(self.dropout(words))  # (B, W, L, R)
         return {"antecedents": self.scores(spans, inputs["word_ends"])}  # (B, K, 2 + A)
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Nats per candidate mention, the mean over the documents (see `AntecedentLoss`)."""
         return {"antecedents": AntecedentLoss()}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+    def read(
+        cls,
+        data: Any,
+        *,
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        **columns: Any,
+    ) -> Any:
         """`SpannedWords` of CoNLL-2012, CorefUD, JSON Lines or plain lines, or of a sequence.
 
         See `keras_bert.readers.coreference.CoreferenceSource`.
@@ -220,7 +234,7 @@ class CoreferenceResolver(Task):
         return CoreferenceSource(data, need_labels=labelled, **columns)
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """Nothing; raises an error if there are no clusters to learn from."""
         if not any(example.spans for example in examples):
             raise InputError(
@@ -229,7 +243,9 @@ class CoreferenceResolver(Task):
         return {}
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         mentions = [span for example in train for span in example.spans]
         clusters = sum(len({span.label for span in example.spans}) for example in train)
         line = (
@@ -239,11 +255,13 @@ class CoreferenceResolver(Task):
         widths = [s.end - s.start for e in train if e.words is not None for s in e.spans]
         return f"{line} Mentions have up to {max(widths)} words." if widths else line
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """See `coreference_predictions`."""
         return coreference_predictions(outputs["antecedents"], sequences)
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """See `coreference_metrics`; `longer` counts mentions of more than `max_span_length`."""
         expected, predicted = _clusters(predictions, examples)
         longest = self.settings.max_span_length
@@ -251,10 +269,10 @@ class CoreferenceResolver(Task):
         longer = sum(end - start > longest for start, end in mentions)
         return {**coreference_metrics(expected, predicted), "longer": longer}
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         return summed_coreference(*_clusters(predictions, examples))
 
-    def answer_of(self, prediction):
+    def answer_of(self, prediction: dict[str, Any]) -> Any:
         clusters = prediction["clusters"]
         return [[[mention["start"], mention["end"]] for mention in cluster] for cluster in clusters]
 
@@ -262,7 +280,7 @@ class CoreferenceResolver(Task):
     describe_error = staticmethod(describe_coreference_error)
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         return (
             f"F1 {percent(metrics['f1'])}, the mean of MUC {percent(metrics['muc_f1'])}, B³ "
             f"{percent(metrics['b_cubed_f1'])} and CEAF {percent(metrics['ceaf_f1'])}; mentions "

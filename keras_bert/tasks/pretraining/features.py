@@ -136,13 +136,13 @@ def parts_of_steps(dataset, parts):
     """The batches of `training_dataset`, of which so many are a step.
 
     The loss of a batch is a mean over its own predictions, and accumulated gradients are averaged
-    over the batches. That is the gradient of the whole step only where all parts have the same
+    over the batches. That is the gradient of the whole step only if all parts have the same
     number of predictions, so that each gets a factor: its predictions by their mean over the parts.
     """
     if parts == 1:
         return dataset
 
-    def of_step(*batches):  # datasets, in the structure of a batch
+    def joined_step(*batches):  # datasets, in the structure of a batch
         batches = tf.data.Dataset.zip(batches)
         totals = batches.map(lambda x, y, weights: sums(weights))
         zeros = tf.nest.map_structure(lambda spec: tf.zeros([]), totals.element_spec)
@@ -161,7 +161,7 @@ def parts_of_steps(dataset, parts):
     def sums(weights):
         return {name: tf.reduce_sum(weight) for name, weight in weights.items()}
 
-    dataset = dataset.window(parts, drop_remainder=True).flat_map(of_step)
+    dataset = dataset.window(parts, drop_remainder=True).flat_map(joined_step)
     return resolved(dataset).prefetch(PREFETCHED)
 
 

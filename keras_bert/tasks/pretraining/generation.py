@@ -157,7 +157,7 @@ class Generator:
     def proceed(self, state, sampling, count):
         """`count` further tokens, or fewer if all sequences end before.
 
-        A sequence ends with the token that ends a text, and where it has `max_tokens` new ones or M
+        A sequence ends with the token that ends a text, and when it has `max_tokens` new ones or M
         in all.
 
         Returns:
@@ -234,13 +234,13 @@ def next_token_nats(task, hidden, ids, counts):
     second one on are wanted -> float32 (T,), those tokens in order.
     """
 
-    def of_tokens(some):
+    def token_values(some):
         logits = _logits(task, some["hidden"])
         chosen = tf.gather(logits, some["ids"], batch_dims=1)
         return {"nats": tf.reduce_logsumexp(logits, axis=-1) - chosen}
 
     return in_chunks(
-        of_tokens,
+        token_values,
         {
             "hidden": tf.boolean_mask(hidden[:, :-1], counts),
             "ids": tf.boolean_mask(ids[:, 1:], counts),

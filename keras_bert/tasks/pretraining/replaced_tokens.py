@@ -1,11 +1,15 @@
 """Replaced-token detection (ELECTRA, Clark et al. 2020): a generator and a discriminator."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
 from keras_bert.base.errors import InputError
-from keras_bert.layers import Layer
+from keras_bert.encoders.encoder import Encoder
+from keras_bert.layers import Layer, Tensor
 from keras_bert.layers.dense import activation, dense
 from keras_bert.tasks.pretraining import ReplacedTokenSettings
 from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics
@@ -32,22 +36,24 @@ class ReplaceTokens(Layer):
         temperature: the logits are divided by it.
     """
 
-    def __init__(self, *, temperature, **kwargs):
+    def __init__(self, *, temperature: float, **kwargs: Any):
         super().__init__(**kwargs)
         self.temperature = temperature
 
-    def call(self, logits, draws, index, ids):
+    def call(self, logits: Tensor, draws: Tensor, index: Tensor, ids: Tensor) -> Tensor:
         sampled = sampled_tokens(logits, draws, temperature=self.temperature)  # (B, P)
         sampled = ops.pad(sampled, ((0, 0), (1, 0)))  # (B, 1 + P)
         index = ops.cast(index, "int32")
         at_each = ops.take_along_axis(sampled, index, axis=1)  # (B, S)
         return ops.where(index > 0, at_each, ops.cast(ids, "int32"))
 
-    def compute_output_spec(self, logits, draws, index, ids):
+    def compute_output_spec(
+        self, logits: Tensor, draws: Tensor, index: Tensor, ids: Tensor
+    ) -> keras.KerasTensor:
         return keras.KerasTensor(ids.shape, dtype="int32")
 
 
-def sampled_tokens(logits, draws, *, temperature=1.0):
+def sampled_tokens(logits: Tensor, draws: Tensor, *, temperature: float = 1.0) -> Tensor:
     """The tokens at which the sums of the probabilities pass the draws.
 
     Shapes: logits (B, P, V), draws (B, P) -> int32 (B, P). The sums are those of parts of the
@@ -89,26 +95,30 @@ class Discriminator(Layer):
         initializer_range: standard deviation of new weights.
     """
 
-    def __init__(self, *, hidden_size, hidden_act, initializer_range, **kwargs):
+    def __init__(
+        self, *, hidden_size: int, hidden_act: str, initializer_range: float, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         self.activation = activation(hidden_act)
         options = {"initializer_range": initializer_range, "dtype": self.dtype_policy}
         self.dense = dense(hidden_size, name="dense", **options)
         self.output_layer = dense(1, name="output_layer", **options)
 
-    def build(self, hidden_shape):
+    def build(self, hidden_shape: tuple[int | None, ...]) -> None:
         for layer in (self.dense, self.output_layer):
             layer.build((None, None, self.settings["hidden_size"]))
         self.built = True
 
-    def call(self, hidden, training=None):
+    def call(self, hidden: Tensor, training: bool | None = None) -> Tensor:
         x = self.activation(self.dense(hidden), training=training)
         return ops.cast(self.output_layer(x)[..., 0], "float32")
 
-    def compute_output_spec(self, hidden, training=None):
+    def compute_output_spec(
+        self, hidden: Tensor, training: bool | None = None
+    ) -> keras.KerasTensor:
         return keras.KerasTensor(hidden.shape[:-1], dtype="float32")
 
-    def forward_flops(self, length):
+    def forward_flops(self, length: Any) -> Any:
         """Floating-point operations for a number of tokens, an int or an array of them."""
         size = self.settings["hidden_size"]
         return 2 * length * (size**2 + size)
@@ -121,11 +131,11 @@ class ReplacedCrossEntropy(CrossEntropy):
     Takes any labels (B, S) and the output `replaced_tokens` (B, S, 2), or the nats themselves.
     """
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return y_pred if len(y_pred.shape) == len(y_true.shape) else replaced_nats(y_pred)
 
 
-def replaced_nats(output):
+def replaced_nats(output: Tensor) -> Tensor:
     """The nats of the output `replaced_tokens`: (B, S, 2) -> (B, S)."""
     logits, is_replaced = output[..., 0], output[..., 1]
     return ops.softplus(logits) - is_replaced * logits
@@ -149,7 +159,9 @@ class ReplacedTokens(keras.metrics.Metric):
         self.above = self.add_variable(shape, initializer="zeros", name="above")
         self.sums = self.add_variable((2,), initializer="zeros", name="sums")  # nats, correct
 
-    def update_state(self, nats, logits, is_replaced, weights):
+    def update_state(
+        self, nats: Tensor, logits: Tensor, is_replaced: Tensor, weights: Tensor
+    ) -> None:
         """Adds tokens, (N,) each."""
         kinds = ops.stack([weights * (1 - is_replaced), weights * is_replaced])  # (2, N)
         is_above = ops.cast(logits[:, None] > self.THRESHOLDS, weights.dtype)  # (N, T)
@@ -158,7 +170,7 @@ class ReplacedTokens(keras.metrics.Metric):
         is_correct = ops.cast((logits > 0) == (is_replaced > 0), weights.dtype)
         self.sums.assign_add(ops.stack([ops.sum(nats * weights), ops.sum(is_correct * weights)]))
 
-    def result(self):
+    def result(self) -> dict[str, Tensor]:
         counts = self.above[:, -1]
         nats, correct = ops.unstack(ops.divide_no_nan(self.sums.value, ops.sum(counts)))
         # The points of the curve, from (1, 1) to (0, 0): rates of false and of true alarms.
@@ -177,15 +189,23 @@ class ReplacedTokens(keras.metrics.Metric):
 class ReplacedTokenMetrics(Metrics):
     """The metrics of the generator's output, and those of the discriminator's."""
 
-    def __init__(self, outputs, **options):
+    def __init__(self, outputs: Iterable[str], **options: Any):
         super().__init__([name for name in outputs if name != "replaced_tokens"], **options)
         self._replaced = ReplacedTokens()
 
     @property
-    def metrics(self):
+    def metrics(self) -> list:
         return [*super().metrics, self._replaced]
 
-    def measure(self, x, labels, outputs, weights, *, head_of):
+    def measure(
+        self,
+        x: dict[str, Tensor],
+        labels: dict[str, Tensor],
+        outputs: dict[str, Any],
+        weights: dict[str, Tensor] | None,
+        *,
+        head_of: Callable[[str], keras.layers.Layer],
+    ) -> dict[str, Tensor]:
         outputs = dict(outputs)
         replaced = outputs.pop("replaced_tokens")  # (B, S, 2)
         nats = super().measure(x, labels, outputs, weights, head_of=head_of)
@@ -248,7 +268,7 @@ class ReplacedTokenPretrainer(PretrainingTask):
         "replaced_tokens_auc": "AUC",
     }
 
-    def check_encoder(self):
+    def check_encoder(self) -> None:
         if "rtd" not in self.encoder.OBJECTIVES or self.encoder.config.is_causal:
             raise InputError(
                 "Replaced-token detection needs an encoder that sees all tokens, such as an "
@@ -256,7 +276,7 @@ class ReplacedTokenPretrainer(PretrainingTask):
                 f"{' that is causal' * self.encoder.config.is_causal}."
             )
 
-    def make_head(self):
+    def make_head(self) -> None:
         encoder, settings = self.encoder, self.settings
         self.discriminator = Discriminator(
             hidden_size=encoder.config.hidden_size,
@@ -274,7 +294,9 @@ class ReplacedTokenPretrainer(PretrainingTask):
         super()._set_tokenizer(tokenizer)
         self.generator.tokenizer = tokenizer
 
-    def build_head(self, encoded, inputs):
+    def build_head(
+        self, encoded: dict[str, Tensor], inputs: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
         # What is encoded is what the generator has written, and not `encoded`, which Keras leaves
         # out of the model: nothing reads it.
         names = (*self.encoder.input_names, "masked_lm_positions")
@@ -290,23 +312,23 @@ class ReplacedTokenPretrainer(PretrainingTask):
         return {"masked_lm": logits, "replaced_tokens": output}
 
     @property
-    def lm_head(self):
+    def lm_head(self) -> keras.layers.Layer:
         """The generator's."""
         return self.generator.lm_head
 
-    def masked_lm(self):
+    def masked_lm(self) -> FillMask:
         return self.generator
 
-    def encoders(self):
+    def encoders(self) -> tuple[Encoder, ...]:
         return (self.encoder, self.generator.encoder)
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         return {"masked_lm": CrossEntropy(), "replaced_tokens": ReplacedCrossEntropy()}
 
-    def default_loss_weights(self):
+    def default_loss_weights(self) -> dict[str, float]:
         return {"masked_lm": 1.0, "replaced_tokens": self.settings.discriminator_weight}
 
-    def output_metrics(self, *, counts_finite):
+    def output_metrics(self, *, counts_finite: bool) -> Metrics:
         return ReplacedTokenMetrics(
             self.output,
             masked_outputs=self.MASKED_OUTPUTS,
@@ -317,7 +339,7 @@ class ReplacedTokenPretrainer(PretrainingTask):
     def _loss_is_by_blocks(self, inputs):
         return False  # tokens are sampled by all logits
 
-    def signatures(self, *, max_length=None, top_k=5):
+    def signatures(self, *, max_length: int | None = None, top_k: int = 5) -> dict[str, Any]:
         """Raises `InputError`: a discriminator predicts no tokens."""
         raise InputError.naming(
             "A discriminator of replaced tokens is exported as its vectors ({encoder=True}), and "

@@ -8,19 +8,22 @@ Legend of shapes: B examples, S length of an example, R chunks, C tokens of a ch
 window, L = C + 2 W, M negatives of a chunk, V vocabulary.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_bert.base.errors import InputError, argument
-from keras_bert.layers import Layer
+from keras_bert.layers import Layer, Tensor
 from keras_bert.layers.kernels.gathering import sparse_rows
+from keras_bert.layers.kernels.private import custom_gradient
+from keras_bert.records.folder import DatasetCard
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
 from keras_bert.tasks.pretraining import StaticVectorSettings
 from keras_bert.tasks.pretraining.metrics import MeanNats
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
+from keras_bert.text.vocabulary import Vocabulary
 
 # T: larger groups are larger matrix products, of which a larger part is no context.
 _GROUP_TOKENS = 32
@@ -77,22 +80,22 @@ class NegativeSampling(Layer):
             ops.logical_and(distance >= -contexts_before[..., None], distance != 0),
             distance <= contexts_after[..., None],
         )  # (R, C, 2 W + 1)
-        of_context = ops.cast(is_context, "float32")
-        count = ops.sum(of_context, axis=-1)  # (R, C)
-        mean = of_context / ops.maximum(count, 1.0)[..., None]  # rows sum to 1 or 0
+        context_mask = ops.cast(is_context, "float32")
+        count = ops.sum(context_mask, axis=-1)  # (R, C)
+        mean = context_mask / ops.maximum(count, 1.0)[..., None]  # rows sum to 1 or 0
         if self.cbow:
             vectors = ops.matmul(_from_band(mean), self._vectors(groups))  # (R, N, T, D)
             vectors = ops.reshape(vectors, (-1, tokens.shape[1], vectors.shape[-1]))  # (R, C, D)
             targets = self._output_vectors(tokens)  # (R, C, D)
-            of_target = _log_loss(-ops.sum(vectors * targets, axis=-1))  # (R, C)
+            target_loss = _log_loss(-ops.sum(vectors * targets, axis=-1))  # (R, C)
         else:
             vectors = self._vectors(tokens)  # (R, C, D)
-            of_groups = ops.reshape(vectors, (-1, *_group_shape(tokens), vectors.shape[-1]))
-            scores = _products(of_groups, self._output_vectors(groups))  # (R, N, T, T + 2 W)
-            of_target = ops.sum(mean * _log_loss(-_band(scores)), axis=-1)  # (R, C)
+            grouped = ops.reshape(vectors, (-1, *_group_shape(tokens), vectors.shape[-1]))
+            scores = _products(grouped, self._output_vectors(groups))  # (R, N, T, T + 2 W)
+            target_loss = ops.sum(mean * _log_loss(-_band(scores)), axis=-1)  # (R, C)
         scores = _products(vectors, self._output_vectors(negatives))  # (R, C, M)
-        of_negatives = self.negatives * ops.mean(_log_loss(scores), axis=-1)  # (R, C)
-        return ops.where(count > 0, of_target + of_negatives, 0.0)
+        negative_loss = self.negatives * ops.mean(_log_loss(scores), axis=-1)  # (R, C)
+        return ops.where(count > 0, target_loss + negative_loss, 0.0)
 
     def _vectors(self, ids):
         return ops.cast(sparse_rows(self.token_embedding.embeddings, ids), "float32")
@@ -121,7 +124,7 @@ def _groups(ids, window):
     return ops.stack([ids[:, start : start + size + 2 * window] for start in starts], axis=1)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _band(x):
     """The columns of each token's neighbours: (R, N, T, T + 2 W) -> (R, C, 2 W + 1).
 
@@ -184,7 +187,7 @@ class StaticVectorTask(PretrainingTask):
     RUN_DEFAULTS = {"optimizer": "adagrad", "learning_rate": 0.1, "weight_decay": 0.0}
     DEFAULT_OPTIMIZER = {**RUN_DEFAULTS, "warmup": 0.0}
 
-    def check_encoder(self):
+    def check_encoder(self) -> None:
         if self.TASK_TYPE not in self.encoder.OBJECTIVES:
             raise InputError.naming(
                 "{} trains static vectors. Received: a {} encoder. Use a `StaticEncoder`.",
@@ -192,7 +195,7 @@ class StaticVectorTask(PretrainingTask):
                 self.encoder.config.model_type,
             )
 
-    def make_head(self):
+    def make_head(self) -> None:
         self.contexts = NegativeSampling(
             token_embedding=self.encoder.token_embedding,
             window=self.settings.window,
@@ -201,23 +204,23 @@ class StaticVectorTask(PretrainingTask):
             name="contexts",
         )
 
-    def feature_inputs(self):
+    def feature_inputs(self) -> dict[str, Tensor]:
         size = CHUNK_TOKENS + 2 * self.settings.window
         names = self.encoder.input_names
         return {name: keras.Input((size,), dtype="int32", name=name) for name in names}
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         names = ("input_ids", *self.HEAD_INPUTS)
         return {self.name_of_output: self.contexts(*(inputs[name] for name in names))}
 
     @property
-    def name_of_output(self):
+    def name_of_output(self) -> str:
         return self.TASK_TYPE.replace("-", "_")
 
-    def output_metrics(self, *, counts_finite):
+    def output_metrics(self, *, counts_finite: bool) -> Any:
         return MeanNats(self.output, counts_finite=counts_finite)
 
-    def context_windows(self, card, vocabulary):
+    def context_windows(self, card: DatasetCard, vocabulary: Vocabulary) -> Any:
         return ContextWindows(
             card.unigram_counts or [0] * len(vocabulary),
             vocabulary.special_ids,
@@ -225,7 +228,7 @@ class StaticVectorTask(PretrainingTask):
             subsample=self.settings.subsample,
         )
 
-    def signatures(self, *, max_length=None, top_k=5):
+    def signatures(self, *, max_length: int | None = None, top_k: int = 5) -> NoReturn:
         """Raises `InputError`: what is learned is the encoder."""
         raise InputError.naming(
             "A model of the task {} is exported as its vectors. Pass {encoder=True}.",

@@ -72,8 +72,8 @@ class TaggedSequences(TokenizedExamples):
     ):
         template = tokenizer.template
         if document_context:  # in which a space is before a sentence
-            of_sentences = tokenizer.vocabulary.with_prefix_space()
-            tokenizer = tokenizer.with_vocabulary(of_sentences)
+            sentence_vocabulary = tokenizer.vocabulary.with_prefix_space()
+            tokenizer = tokenizer.with_vocabulary(sentence_vocabulary)
         self.sentences = split_sentences(examples, tokenizer)
         ids = concatenated([sentence.ids for sentence in self.sentences], np.int32)
         lengths = np.array([len(sentence.ids) for sentence in self.sentences], np.int32)
@@ -104,8 +104,8 @@ class TaggedSequences(TokenizedExamples):
             second = starts + marked[:, 0]
             second = tf.gather(tf.ragged.range(second, second + repeated), parts.sequence)
             segments.append(tf.gather(tf.constant(ids), second))
-            of_sentence = parts._replace(starts=window_starts - starts[parts.sequence])
-            options["columns"] = marked_inputs(of_sentence, marked, repeated, template=template)
+            in_sentence = parts._replace(starts=window_starts - starts[parts.sequence])
+            options["columns"] = marked_inputs(in_sentence, marked, repeated, template=template)
         targets = {"labels": {}}
         if labelled:
             special = before, template.num_special(texts) - before
@@ -137,7 +137,7 @@ class TaggedSequences(TokenizedExamples):
     def marked_tokens(self, examples):
         """Returns the first token of each sentence's marked words, and the one after them.
 
-        Returns int32 (N, 2), or None where nothing is marked. A sequence repeats the marked tokens
+        Returns int32 (N, 2), or None if nothing is marked. A sequence repeats the marked tokens
         as its second text (Shi and Lin 2019), and has the inputs of `marked_inputs`.
         """
         return None
