@@ -142,9 +142,14 @@ def _sentences(metrics, chance):
 def _course(history):
     """Whether the loss has not risen again."""
     for part, name, margin in _LOSS_MARGINS:
-        losses = [(e[part]["loss"], e["step"]) for e in history if e.get(part)]
-        if len(losses) > 2:
-            return _rise(losses, name, margin)
+        records = [(e[part], e["step"]) for e in history if e.get(part)]
+        if len(records) < 3:
+            continue
+        # A discriminator's task becomes harder as its generator learns.
+        has_generator = "replaced_tokens_loss" in records[-1][0]
+        judged, whose = ("masked_lm_loss", "generator's ") if has_generator else ("loss", "")
+        losses = [(scores[judged], step) for scores, step in records]
+        return _rise(losses, whose + name, margin)
     return Finding(None, "too few losses to detect a divergence")
 
 

@@ -130,6 +130,22 @@ def test_a_discriminator_tells_what_is_replaced(area, steps, is_healthy):
     assert text in verdict["findings"]
 
 
+def test_the_loss_of_a_discriminator_may_rise_and_that_of_its_generator_may_not():
+    def course(*of_generator):
+        history = [
+            {
+                "step": step,
+                "eval": {"loss": 20.0 + step, "masked_lm_loss": x, "replaced_tokens_loss": 0.3},
+            }
+            for step, x in enumerate(of_generator)
+        ]
+        return health(metrics(history=history))["findings"]
+
+    text = "no divergence (generator's held-out loss 4.000, lowest 4.000)"
+    assert text in course(6.0, 5.0, 4.0)
+    assert "the generator's held-out loss rose from 4.000 at step 1 to 5.000" in course(6, 4, 5)
+
+
 def test_a_causal_lm_has_no_plateau_and_nothing_known_is_no_verdict():
     scores = {"causal_lm_loss": 5.9}
     verdict = health(metrics(eval=scores, train=scores))

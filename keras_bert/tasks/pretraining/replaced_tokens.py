@@ -235,8 +235,8 @@ class ReplacedTokenPretrainer(PretrainingTask):
     and returns (B batch, P predictions, S sequence, V vocabulary)
 
     - `masked_lm` (B, P, V), the generator's logits
-    - `replaced_tokens` (B, S, 2): the discriminator's logit that a token was replaced, and 1 where
-      it was
+    - `replaced_tokens` (B, S, 2): the discriminator's logit that a token was replaced, and 1 if it
+      was, else 0
 
     Labels are `masked_lm` (B, P) ids and `replaced_tokens` (B, S), the original ids; sample weights
     of the same names and shapes are 1 at predictions and tokens that count. The loss is the sum of
