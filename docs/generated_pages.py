@@ -33,7 +33,7 @@ API = {
         """load_task Classifier PairClassifier Regressor TextEmbedder MultipleChoice Tagger
         QuestionAnswerer SemanticRoleTagger SpanClassifier RelationClassifier
         CoreferenceResolver FillMask Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM
-        MaskedCausalLM BidirectionalLM SkipGram Cbow""",
+        MaskedCausalLM BidirectionalLM ReplacedTokenPretrainer SkipGram Cbow""",
     ),
     "encoders": (
         "Encoders",

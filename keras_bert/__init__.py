@@ -51,6 +51,7 @@ _HOMES = {
         "SentenceOrderPretrainer",
         "keras_bert.tasks.pretraining.language_models": "CausalLM MaskedCausalLM BidirectionalLM",
         "keras_bert.tasks.pretraining.static_vectors": "SkipGram Cbow",
+        "keras_bert.tasks.pretraining.replaced_tokens": "ReplacedTokenPretrainer",
         "keras_bert.encoders.static": "StaticConfig",
         "keras_bert.encoders.static.encoder": "StaticEncoder",
         "keras_bert.tasks.classification.classifier": "Classifier PairClassifier",
@@ -194,6 +195,9 @@ if TYPE_CHECKING:
         SentenceOrderPretrainer as SentenceOrderPretrainer,
     )
     from keras_bert.tasks.pretraining.pretrainer import SpanPretrainer as SpanPretrainer
+    from keras_bert.tasks.pretraining.replaced_tokens import (
+        ReplacedTokenPretrainer as ReplacedTokenPretrainer,
+    )
     from keras_bert.tasks.pretraining.static_vectors import Cbow as Cbow
     from keras_bert.tasks.pretraining.static_vectors import SkipGram as SkipGram
     from keras_bert.tasks.question_answering.question_answerer import (

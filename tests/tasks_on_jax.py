@@ -77,7 +77,12 @@ def batch(task):
         "word_segments": np.zeros((3, 3), "int32"),
         "span_firsts": np.array([[0, 2], [0, 1], [1, 0]], "int32"),
         "span_lasts": np.array([[1, 2], [0, 1], [1, 1]], "int32"),
+        "masked_lm_index": np.array([[0, 1, 2, 0], [1, 0, 0, 2], [0, 2, 0, 0]], "int32"),
+        "original_ids": rng.integers(0, 30, (3, 7)).astype("int32"),
+        "sampling_draws": rng.integers(0, 2**24, (3, 2)).astype("int32"),
     }
+    arrays["masked_lm_index"] = np.pad(arrays["masked_lm_index"], ((0, 0), (0, 3)))
+    arrays["masked_lm_index"][2, 5] = 1
     if task.TASK_TYPE in STATIC_VECTORS:
         arrays = {n: rng.integers(1, 5, (3, x.shape[1])) for n, x in task.input.items()}
         arrays = {n: x.astype("int32") for n, x in arrays.items()}

@@ -24,6 +24,9 @@ ADAPTER = ("adapter_model.safetensors", "adapter_config.json")  # of peft: its w
 
 _NAME = re.compile(r"hf://(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 
+# The folders of `Task.PARTNERS` in a model folder.
+PARTNERS = ("generator",)
+
 # The files of a keras-hub preset.
 _PRESET = ("metadata.json", "tokenizer.json", "assets/*", "model.weights.h5", "task.json")
 
@@ -35,6 +38,7 @@ _WEIGHTS = (
     ("model.weights.h5", _PRESET),
     (tensor_files.TORCH_FILE, ()),
     (tensor_files.TORCH_INDEX, ("pytorch_model-*-of-*.bin",)),
+    (tensor_files.KERAS_FILE, ()),
     (ADAPTER[0], ADAPTER[1:]),
 )
 
@@ -61,7 +65,8 @@ def download(name):
             if mark in files:
                 if mark in (tensor_files.TORCH_FILE, tensor_files.TORCH_INDEX):
                     tensor_files.safe_torch(name)  # before gigabytes are downloaded
-                wanted = [*files_of_text, mark, *others]
+                of_partners = [f"{name}/{file}" for name in PARTNERS for file in (CONFIG, mark)]
+                wanted = [*files_of_text, mark, *others, *of_partners]
                 is_new = not (small / mark).exists()
                 return _snapshot(repo, small.name, wanted, bars=is_new and shows_bars())
     if sentence_transformers.first_module(small)[1]:

@@ -26,6 +26,7 @@ _MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)")
 
 # The end of an architecture's name -> (the hub's name of the task, the class of transformers).
 _TASKS = {
+    "ElectraForPreTraining": ("feature-extraction", "AutoModelForPreTraining"),
     "ForPreTraining": ("fill-mask", "AutoModelForMaskedLM"),
     "ForMaskedLM": ("fill-mask", "AutoModelForMaskedLM"),
     "LMHeadModel": ("text-generation", "AutoModelForCausalLM"),

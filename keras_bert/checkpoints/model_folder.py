@@ -102,12 +102,19 @@ def _publish(contents, model, tokenizer, folder, *, overwrite):
     if tokenizer is not None and "generate" in abilities:
         contents[CONFIG] |= _ends_of_texts(tokenizer)
     contents[CONFIG] |= model.config.generation_keys
+    partners = getattr(model, "PARTNERS", ())
+    for name in partners:
+        config_json, tensors = to_hugging_face(getattr(model, name))
+        contents |= {f"{name}/{CONFIG}": config_json, f"{name}/{tensor_files.FILE}": tensors}
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     if "text-vectors" in abilities:
         contents |= sentence_transformers.files_of(model)
     with new_folder(folder) as temporary:
-        if tokenizer is not None:
-            tokenizer.save(temporary)
+        for name in partners:
+            (temporary / name).mkdir()
+        for place in ("", *partners):
+            if tokenizer is not None:
+                tokenizer.save(temporary / place)
         is_cross_encoder = tokenizer is not None and "rerank" in abilities
         if sentence_transformers.LENGTH in contents or is_cross_encoder:
             length = {"model_max_length": model.settings.max_length}
@@ -139,6 +146,9 @@ def _is_own(folder):
 
 def is_of_model(path):
     """Whether model folders have a file of this path, relative to the folder and with "/"."""
+    folder, _, name = path.rpartition("/")
+    if folder in hub.PARTNERS:
+        return name in FILES
     return path in FILES or sentence_transformers.IN_STEPS.fullmatch(path) is not None
 
 
@@ -252,6 +262,8 @@ def build_task(checkpoint, *, task_type=None, **settings):
     if steps is not None:
         steps.assign(task)
     assign_heads(task, checkpoint, class_names)
+    for name in task.PARTNERS:
+        assign_partner(task, checkpoint, name)
     task.tuned = tuple(dict.fromkeys((*task.tuned, *checkpoint.tuned(task_class))))
     return task
 
@@ -275,6 +287,37 @@ def assign_heads(task, checkpoint, class_names, *, heads=None):
             return checkpoint.read(name) * np.float32(factor)
 
         rename.assign(owner, table, read)
+
+
+def assign_partner(task, checkpoint, name):
+    """Gives the partner `name` of a task its weights from its folder in that of the task.
+
+    Raises InputError if there is no such folder, its model has other sizes, or weights that the two
+    share differ.
+    """
+    folder, partner = checkpoint.folder / name, getattr(task, name)
+    if not (folder / CONFIG).exists():
+        raise InputError(
+            f"{checkpoint.name} has no folder {name}, without which a model of the task "
+            f"{task.TASK_TYPE} is not whole. Load its encoder alone (`kb.load`), or pre-train from "
+            f"it with a new {name}."
+        )
+    source = PretrainedCheckpoint(folder, tokenizer=False)
+    if source.config != partner.config:
+        raise InputError(
+            f"The {name} in {folder} is {source.config.described}. Expected "
+            f"{partner.config.described}."
+        )
+    shared = [(weight, rename.to_numpy(weight)) for weight in partner.encoder.weights]
+    rename.assign(partner.encoder, source.names.table(), source.read)
+    of_encoder = {id(weight) for weight in task.encoder.weights}
+    for weight, value in shared:
+        if id(weight) in of_encoder and not np.array_equal(value, rename.to_numpy(weight)):
+            raise InputError(
+                f"{folder} and {checkpoint.name} have different values of {weight.path}, which "
+                "the two models share."
+            )
+    assign_heads(partner, source, source.names.names_for(partner.TASK_TYPE))
 
 
 def _check_shapes(checkpoint, table, *, labels):
@@ -347,7 +390,10 @@ def fingerprint_of_folder(folder):
     """A hash of all files of a model folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if path.suffix in (".json", ".safetensors", ".txt", ".bin", ".model") and path.is_file():
+        if (
+            path.suffix in (".json", ".safetensors", ".txt", ".bin", ".h5", ".model")
+            and path.is_file()
+        ):
             digest.update(path.name.encode())
             digest.update(hash_of_file(path).digest())
     if adapters.is_adapter(folder):

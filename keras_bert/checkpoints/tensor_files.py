@@ -1,5 +1,9 @@
-"""Reads and writes tensors by name: safetensors, and PyTorch's files through its safe loader."""
+"""Reads and writes tensors by name: safetensors, and PyTorch's files through its safe loader.
 
+Those of TensorFlow that `transformers` 4 wrote are read, too.
+"""
+
+import re
 import zipfile
 from pathlib import Path
 
@@ -15,6 +19,10 @@ FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 TORCH_FILE = "pytorch_model.bin"
 TORCH_INDEX = "pytorch_model.bin.index.json"
+KERAS_FILE = "tf_model.h5"
+_KERAS_INDEX = "tf_model.h5.index.json"
+# The last part of a name of Keras -> that of PyTorch.
+_OF_KERAS = {"kernel": "weight", "embeddings": "weight", "gamma": "weight", "beta": "bias"}
 
 _FLOATING = ("F64", "F32", "F16", "BF16")
 
@@ -141,6 +149,53 @@ class TorchTensors(Tensors):
         return self.read(name) if tensor.is_floating_point() else tensor.numpy()
 
 
+class KerasTensors(Tensors):
+    """The tensors of `tf_model.h5` under PyTorch's names, by the rules of `transformers` 4.
+
+    See `Tensors`. A file of weights of Keras 2 has a group per layer of the model, in which a
+    weight has its whole name, `tf_bert_model/bert/encoder/layer_._0/output/dense/kernel:0`. The
+    group of a masked-LM head repeats the embeddings.
+    """
+
+    def _open(self, path):
+        import h5py
+
+        def message(error):
+            if isinstance(error, FileNotFoundError):
+                return f"There is no file {path}."
+            return f"{path} is not a whole HDF5 file: {error}."
+
+        check_regular(path)
+        with input_errors(message):
+            file, found = h5py.File(path, "r"), []
+            file.visititems(lambda name, item: found.append(name))
+            items = {name.partition("/")[2]: file[name] for name in found}  # without the group
+        for name, item in items.items():
+            if isinstance(item, h5py.Dataset):
+                yield self._named(name, item)
+
+    def _named(self, name, item):
+        """The name of PyTorch, what `read` needs, and the shape there."""
+        name = re.sub(r"/[^/]*___([^/]*)/", r"/\1/", name.removesuffix(":0"))
+        path = name.replace("_._", "/").split("/")
+        *parts, last = path[1:] or path  # the first part is the name of the whole model
+        shape = item.shape
+        if last == "kernel":
+            shape = shape[::-1]
+        elif last == "bias" and len(shape) == 2:  # of GPT's `Conv1D`, (1, E)
+            shape = shape[1:]
+        name = ".".join((*parts, _OF_KERAS.get(last, last)))
+        return name, (item, last == "kernel"), shape
+
+    def read(self, name):
+        item, is_transposed = self._tensors[name]
+        self._check_dtype(name, item.dtype, is_floating=item.dtype.kind == "f")
+        array = np.asarray(item).astype("float32", copy=False)
+        return array.T if is_transposed else array.reshape(self.shapes[name])
+
+    read_numbers = read
+
+
 def safe_torch(source):
     """The module torch; InputError if its weights-only loader can run code, or there is none."""
     try:
@@ -162,7 +217,8 @@ def safe_torch(source):
 def open_folder(folder):
     """The `Tensors` of a model folder: safetensors if there are some, or else PyTorch's.
 
-    They are in one file, or in shards with an index. Raises InputError if there are none.
+    They are in one file, or in shards with an index, or else in TensorFlow's file. Raises
+    InputError if there are none.
     """
     paths, kind = files_of(folder)
     return kind(paths)
@@ -176,6 +232,15 @@ def files_of(folder):
             return [folder / file], kind
         if (folder / index).exists():
             return _shards(folder / index), kind
+    if (folder / KERAS_FILE).exists():
+        return [folder / KERAS_FILE], KerasTensors
+    names = [path.name for path in (folder.iterdir() if folder.is_dir() else ())]
+    if any(name == _KERAS_INDEX or ".ckpt" in name for name in names):
+        raise InputError(
+            f"{folder} contains weights of TensorFlow in a form that is not read. Of those only "
+            f"{KERAS_FILE} in one file is. Write {FILE} with transformers 4: "
+            "AutoModel.from_pretrained(FOLDER, from_tf=True).save_pretrained(OUTPUT)."
+        )
     raise InputError(f"{folder} contains no supported weights. Expected {FILE} or {TORCH_FILE}.")
 
 

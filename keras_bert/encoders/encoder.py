@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.rename import weights_by_path
+from keras_bert.encoders import encoder_class
 from keras_bert.encoders.config import LORA_ALPHA, EncoderConfig
 from keras_bert.encoders.lora import Lora, enable_lora
 from keras_bert.encoders.tensor_names import TensorNames
@@ -249,6 +250,19 @@ class Encoder(keras.Model):
     def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """A new language-model head: from hidden states and positions to logits over the tokens."""
         return self._lm_head(name)
+
+    def new_generator(self, fraction: float) -> "Encoder":
+        """A new encoder for masked tokens, of which this one tells those that it has replaced.
+
+        It is an ELECTRA's, whatever this one is (Clark et al. 2020): as deep, of a `fraction` of
+        the hidden size, and with the embedding tables of this one (see `shared_tables`).
+        """
+        return encoder_class("electra").generator_of(self, fraction=fraction)
+
+    @property
+    def shared_tables(self) -> dict[str, Any]:
+        """The embedding tables that a generator shares, by the attribute of `Embeddings`."""
+        return {"token_embedding": self.token_embedding}
 
     def _lm_head(self, name, **options):
         """An `LMHead` without a transform and with a bias; `options` are other arguments."""

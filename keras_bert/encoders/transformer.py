@@ -179,6 +179,15 @@ class TransformerEncoder(Encoder):
     def token_embedding(self) -> keras.layers.Embedding:
         return self.embeddings.token_embedding
 
+    @property
+    def shared_tables(self) -> dict[str, Any]:
+        tables, embeddings = super().shared_tables, self.embeddings
+        if embeddings.position_embedding is not None and not embeddings.position_offset:
+            tables["position_embedding"] = embeddings.position_embedding
+        if embeddings.segment_embedding is not None:
+            tables["segment_embedding"] = embeddings.segment_embedding
+        return tables
+
     # Whole sequences.
 
     def call(

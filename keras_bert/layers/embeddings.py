@@ -49,6 +49,7 @@ class Embeddings(Layer):
         layer_norm: the norm of the sums, or None.
         initializer_range: standard deviation of new weights.
         has_projection: whether there is that layer if they have the hidden size, too.
+        shared: tables of another model, by the attribute that they have here, in place of new ones.
 
     Raises:
         ValueError: the sequence is longer than there are positions.
@@ -67,6 +68,7 @@ class Embeddings(Layer):
         layer_norm,
         initializer_range,
         has_projection=False,
+        shared=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -77,6 +79,8 @@ class Embeddings(Layer):
         def table(rows, name):
             if not rows:
                 return None
+            if name in (shared or ()):
+                return shared[name]
             return keras.layers.Embedding(
                 rows,
                 self.embedding_size,

@@ -14,6 +14,8 @@ MASKINGS = ("static", "dynamic")
 CAUSAL_LM = "causal-lm"
 # The one that does so in both directions.
 BIDIRECTIONAL_LM = "bidirectional-lm"
+# The one that replaces tokens of any examples.
+REPLACED_TOKENS = "rtd"
 # Those that train static vectors on the same texts.
 STATIC_VECTORS = ("skip-gram", "cbow")
 

@@ -338,7 +338,10 @@ class DataFolder:
         path: the folder.
         card: its `DatasetCard`.
         spec: the `FeatureSpec` of the examples.
+        other_tokens: an `OtherTokens` that the examples pass through as they are read, or None.
     """
+
+    other_tokens = None
 
     def __init__(self, *, path, card):
         self.path = path

@@ -26,9 +26,10 @@ SPAN_P, SPAN_WORDS = 0.2, 10
 _SPAN_FRACTIONS = SPAN_P * (1 - SPAN_P) ** np.arange(SPAN_WORDS)
 _SPAN_LIMITS = np.cumsum(_SPAN_FRACTIONS / _SPAN_FRACTIONS.sum())[:-1]
 
-# The purposes of random numbers: draws for different purposes are independent. The last three are
-# of static vectors (`keras_bert.tasks.pretraining.static_vectors`).
-_CHOICE, _LENGTH, _OUTCOME, _REPLACEMENT, SUBSAMPLING, WINDOW, NEGATIVE = range(7)
+# The purposes of random numbers: draws for different purposes are independent. Three are of static
+# vectors (`keras_bert.tasks.pretraining.static_vectors`), and the last of replaced tokens
+# (`keras_bert.tasks.pretraining.replaced_tokens`).
+_CHOICE, _LENGTH, _OUTCOME, _REPLACEMENT, SUBSAMPLING, WINDOW, NEGATIVE, REPLACING = range(8)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _POSITION_BITS = np.uint64(20)  # examples are shorter than 2**20 tokens

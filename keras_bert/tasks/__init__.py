@@ -43,6 +43,7 @@ TASKS = {
     "sentence-order-pretrainer": _task_type("pretraining.pretrainer:SentenceOrderPretrainer"),
     "fill-mask": _task_type("pretraining.pretrainer:FillMask"),
     "span-pretrainer": _task_type("pretraining.pretrainer:SpanPretrainer"),
+    "replaced-token-pretrainer": _task_type("pretraining.replaced_tokens:ReplacedTokenPretrainer"),
     "causal-lm": _task_type("pretraining.language_models:CausalLM"),
     "masked-causal-lm": _task_type("pretraining.language_models:MaskedCausalLM"),
     "bidirectional-lm": _task_type("pretraining.language_models:BidirectionalLM"),

@@ -83,6 +83,8 @@ class Task(StoredModel):
         HEADS: attributes that hold the head's layers. A folder stores weights that the
             `transformers` class has no name for under `keras_bert.` and the layer's own name, which
             must be given (Keras numbers the names it makes up).
+        PARTNERS: attributes that hold other tasks, over the same vocabulary, which are trained with
+            it. Each is a model folder, named as the attribute, in the task's own.
         HEAD_SCALES: {attribute of HEADS: attribute with the factor, a power of two, by which a
             folder's weights of the head are multiplied}.
         LABELLED_HEADS: {attribute of HEADS: the axes of its weights, from 1 on, that have an item
@@ -123,6 +125,7 @@ class Task(StoredModel):
 
     TASK_TYPE: Any = None
     REQUIRES: tuple[str, ...] = ()
+    PARTNERS: tuple[str, ...] = ()
     HEAD_SCALES: dict[str, str] = {}
     LABELLED_HEADS: dict[str, tuple[int, ...]] = {"classifier": (-1,), "crf": (0, -1)}
     FIRST_LABEL = 0

@@ -50,6 +50,9 @@ def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, c
         forward = forward + 2 * task.lm_head.forward_flops(length - 1)
     if "masked_lm" in outputs:
         forward = forward + task.lm_head.forward_flops(masked)
+    if "replaced_tokens" in outputs:
+        forward = forward + task.generator.config.forward_flops(length)
+        forward = forward + task.discriminator.forward_flops(length)
     if "span_boundary" in outputs:
         forward = forward + task.span_boundary.forward_flops(masked)
     if "next_sentence" in outputs or "sentence_order" in outputs:

@@ -21,6 +21,8 @@ _PLATEAU = 0.9
 _LOSS_MARGINS = (("eval", "held-out loss", 0.05), ("train", "training loss", 0.1))
 _MOST_WAITING = 0.05
 _CHANCE = 0.5
+# The area under the ROC curve of a discriminator that has learned something; chance is 0.5.
+_LEAST_AUC = 0.55
 _LOSSES = {
     "masked_lm_loss": "masked-token loss",
     "causal_lm_loss": "next-token loss",
@@ -56,7 +58,10 @@ def health(metrics, *, chance=_CHANCE, since=None):
             other examples, and not compared.
     """
     history = [record for record in metrics["history"] if since is None or record["step"] > since]
-    criteria = (_words(metrics), _plateau(metrics), _sentences(metrics, chance), _course(history))
+    criteria = (
+        *(_words(metrics), _plateau(metrics), _replaced(metrics)),
+        *(_sentences(metrics, chance), _course(history)),
+    )
     findings = [finding for finding in (*criteria, _input(metrics)) if finding is not None]
     good, bad, unclear = (
         "; ".join(finding.text for finding in findings if finding.is_good is verdict)
@@ -107,6 +112,18 @@ def _plateau(metrics):
     return Finding(_bad_after(_STEPS_FOR_PLATEAU, metrics), f"not past {end}")
 
 
+def _replaced(metrics):
+    """Whether the discriminator tells replaced tokens from others."""
+    scores = metrics["eval"] or metrics["train"]
+    area, fraction = (scores.get(f"replaced_tokens_{name}") for name in ("auc", "fraction"))
+    if area is None:
+        return None
+    text = f"replaced tokens ({percent(fraction)}) told with an AUC of {area:.3f}, chance 0.5"
+    if area > _LEAST_AUC:
+        return Finding(True, text)
+    return Finding(_bad_after(_STEPS_FOR_WORDS, metrics), text)
+
+
 def _sentences(metrics, chance):
     """Whether the accuracy on pairs is two standard deviations above chance."""
     scores, count = metrics["eval"] or {}, metrics.get("eval_rows")
@@ -125,9 +142,14 @@ def _sentences(metrics, chance):
 def _course(history):
     """Whether the loss has not risen again."""
     for part, name, margin in _LOSS_MARGINS:
-        losses = [(e[part]["loss"], e["step"]) for e in history if e.get(part)]
-        if len(losses) > 2:
-            return _rise(losses, name, margin)
+        records = [(e[part], e["step"]) for e in history if e.get(part)]
+        if len(records) < 3:
+            continue
+        # A discriminator's task becomes harder as its generator learns.
+        has_generator = "replaced_tokens_loss" in records[-1][0]
+        judged, whose = ("masked_lm_loss", "generator's ") if has_generator else ("loss", "")
+        losses = [(scores[judged], step) for scores, step in records]
+        return _rise(losses, whose + name, margin)
     return Finding(None, "too few losses to detect a divergence")
 
 

@@ -20,6 +20,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.shard_reader import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
+from keras_bert.training.added_words import with_added_words
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import steps_in
 from keras_bert.training.devices import Devices, run_of, scope_of_run
@@ -71,9 +72,11 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
     sentences (a `SentenceOrderPretrainer`, a BertForPreTraining for other programs), "mlm" masked
     tokens alone (a `FillMask`, whose folder is a BertForMaskedLM, without a pooler if it starts
     from random weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a
-    BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
-    train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
-    "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
+    BertForMaskedLM for other programs). With `objective="rtd"` the data of any objective train
+    replaced-token detection (a `ReplacedTokenPretrainer`, an ElectraForPreTraining if the encoder
+    is an ELECTRA's), with "causal-lm" a causal LM (a `CausalLM`, a BertLMHeadModel), and with
+    `causal_fraction` the sequences of "mlm" are part masked, part causal (a `MaskedCausalLM`, a
+    BertForMaskedLM for other programs).
     The default for an encoder that does not support the data's objective is its first one:
     "causal-lm" for "awd-lstm", "bidirectional-lm" (a `BidirectionalLM`) for "elmo", and
     "skip-gram" (a `SkipGram`, or with "cbow" a `Cbow`) for "static".
@@ -115,10 +118,12 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
         if settings.deterministic:
             tf.config.experimental.enable_op_determinism()
         task, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
+        if settings.add_words is not None:
+            task, folders = with_added_words(task, folders, settings.add_words, report=report)
         cards = [folder.card.to_dict() for folder in folders]
         inputs = {
             "data": hash_of_json(cards if len(cards) > 1 else cards[0]),
-            "vocab": tokenizer.vocabulary.sha256,
+            "vocab": task.tokenizer.vocabulary.sha256,
             **start,
         }
         with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as folder:

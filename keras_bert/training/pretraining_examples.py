@@ -215,7 +215,7 @@ class ExamplesOfFolder(BatchSource):
         evaluation = self.evaluation()
         if evaluation is None or "masked_lm" not in self._task.output:
             return None
-        return MaskExamples(self._task, next(iter(evaluation.take(1))))
+        return MaskExamples(self._task.masked_lm(), next(iter(evaluation.take(1))))
 
     def waited(self):
         return None if self._timer is None else self._timer.seconds

@@ -10,6 +10,7 @@ from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.config_json import CONFIG
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
+    assign_partner,
     fingerprint_of_folder,
     holds_head,
     unused_heads,
@@ -23,8 +24,18 @@ from keras_bert.encoders import (
     read_architecture,
     read_config,
 )
-from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS, DataFolder
-from keras_bert.tasks.pretraining import SpanSettings, StaticVectorSettings
+from keras_bert.records import (
+    BIDIRECTIONAL_LM,
+    CAUSAL_LM,
+    REPLACED_TOKENS,
+    STATIC_VECTORS,
+    DataFolder,
+)
+from keras_bert.tasks.pretraining import (
+    ReplacedTokenSettings,
+    SpanSettings,
+    StaticVectorSettings,
+)
 from keras_bert.tasks.pretraining.features import check_sequences_fit
 from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (
@@ -33,6 +44,7 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer,
     SpanPretrainer,
 )
+from keras_bert.tasks.pretraining.replaced_tokens import ReplacedTokenPretrainer
 from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.settings import PretrainSettings
@@ -48,7 +60,13 @@ _TASKS = {
 _TASKS_OF_TEXTS = {
     CAUSAL_LM: CausalLM,
     BIDIRECTIONAL_LM: BidirectionalLM,
+    REPLACED_TOKENS: ReplacedTokenPretrainer,
     **dict(zip(STATIC_VECTORS, (SkipGram, Cbow), strict=True)),
+}
+# The objectives that the settings of a run are for, which only some tasks have.
+_OF_OBJECTIVES = {
+    StaticVectorSettings: STATIC_VECTORS,
+    ReplacedTokenSettings: (REPLACED_TOKENS,),
 }
 
 
@@ -95,13 +113,15 @@ def pretraining_task_class(folder, settings):
             argument(unused[-1]),
             why,
         )
-    for name in StaticVectorSettings.names():
-        if getattr(settings, name) is not None and trained.SETTINGS is not StaticVectorSettings:
-            raise InputError.naming(
-                "{} is for the objectives {}. Leave it out.",
-                argument(name),
-                " and ".join(STATIC_VECTORS),
-            )
+    for of_task, objectives in _OF_OBJECTIVES.items():
+        for name in of_task.names():
+            if getattr(settings, name) is not None and trained.SETTINGS is not of_task:
+                raise InputError.naming(
+                    "{} is for the objective{} {}. Leave it out.",
+                    argument(name),
+                    "s" * (len(objectives) > 1),
+                    " and ".join(objectives),
+                )
     return trained
 
 
@@ -126,8 +146,9 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
     make = _from_random if settings.model is None else _from_folder
     task, start = make(task_class, folders, tokenizer, settings, report)
     if settings.recompute:
-        task.encoder.require("recompute")
-        task.encoder.recomputes = True
+        for encoder in task.encoders():
+            encoder.require("recompute")
+            encoder.recomputes = True
     return task, start
 
 
@@ -143,7 +164,11 @@ def _from_random(task_class, folders, tokenizer, settings, report):
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
         encoder.initialize_local_attention()
-    return task_class(encoder, tokenizer, **_options(task_class, settings)), start
+    task = task_class(encoder, tokenizer, **_options(task_class, settings))
+    if settings.initialization != "bert":
+        for other in task.encoders()[1:]:
+            other.initialize_local_attention()
+    return task, start
 
 
 def _from_folder(task_class, folders, tokenizer, settings, report):
@@ -159,15 +184,23 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     if "lm_head" in heads:
         source.check_copies()
     assign_heads(task, source, class_names, heads=heads)
+    start = {"model": fingerprint_of_folder(source.folder)}
+    new = []
+    for name in task.PARTNERS:
+        if (source.folder / name).is_dir():
+            assign_partner(task, source, name)
+            start[name] = fingerprint_of_folder(source.folder / name)
+        else:
+            new.append(name)
     lacking = ["pooler"] if task.transform is not None and not source.has_pooler else []
-    lacking += [head.replace("_", " ") for head in task.HEADS if head not in heads]
+    lacking += [head.replace("_", " ") for head in task.HEADS if head not in heads] + new
     left_out = unused_heads(source, task, class_names, heads=heads)
     report(f"Starting from the weights in {settings.model}.")
     if left_out:
         report(f"Left out, since this run does not train them: {listed(left_out)}.")
     if lacking:
         report(f"New, from random weights, since {settings.model} lacks them: {listed(lacking)}.")
-    return task, {"model": fingerprint_of_folder(source.folder)}
+    return task, start
 
 
 def _checkpoint_for(task_class, folders, tokenizer, model):
@@ -223,7 +256,7 @@ def _options(task_class, settings, source=None):
     }
     if source is None:
         return options
-    if task_class.SETTINGS is StaticVectorSettings:
+    if task_class.SETTINGS in _OF_OBJECTIVES:
         is_same = source.stored.get("task") == task_class.TASK_TYPE
         return (source.settings(task_class) if is_same else {}) | options
     if task_class is not SpanPretrainer:

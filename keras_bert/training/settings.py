@@ -19,11 +19,10 @@ from keras_bert.base.settings import (
     model_setting,
     optimisation_setting,
     required,
-    setting,
 )
 from keras_bert.encoders import is_preset
-from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.tasks import WARMUP, WEIGHT_DECAY
+from keras_bert.training.objective_settings import ObjectiveSettings
 from keras_bert.training.parts.user_callbacks import CallbackSettings
 
 OPTIMIZERS = ("adamw", "lamb", "muon", "adagrad")
@@ -195,7 +194,7 @@ class Phase(NamedTuple):
     minutes: float | None
 
 
-class PretrainSettings(RunSettings):
+class PretrainSettings(ObjectiveSettings, RunSettings):
     """Settings of `keras_bert.pretrain`.
 
     Lists of `data`, `steps` (or `epochs` or `minutes`), and `batch_size` make `phases`.
@@ -282,6 +281,15 @@ class PretrainSettings(RunSettings):
         default_help="start from random weights",
         common=True,
     )
+    add_words: int | None = model_setting(
+        None,
+        help="add to the vocabulary of the model so many words of the data, those that it cuts "
+        "into several tokens and that save most tokens; their vectors begin as the mean of those "
+        "tokens'",
+        unit="N",
+        default_help="none",
+        at_least=1,
+    )
     initialization: str | None = advanced_setting(
         None,
         help="initialization of random weights: attention heads of the first layer attend to the "
@@ -336,61 +344,6 @@ class PretrainSettings(RunSettings):
         default_help="on all of it",
         at_least=1,
     )
-    objective: str | None = setting(
-        None,
-        help="the objective of the data folder; or on the sequences of any folder causal-lm, which "
-        "predicts the next token, bidirectional-lm, which predicts the next and the previous "
-        "token (ELMo), or skip-gram or cbow, which train static vectors",
-        default_help="the data folder's own, or the first that the encoder supports",
-        choices=(*OBJECTIVES, CAUSAL_LM, BIDIRECTIONAL_LM, *STATIC_VECTORS),
-        common=True,
-    )
-    window: int | None = setting(
-        None,
-        help="skip-gram and cbow: contexts on either side of a token, up to this many",
-        unit="TOKENS",
-        default_help="5",
-        at_least=1,
-        at_most=100,
-    )
-    negatives: int | None = setting(
-        None,
-        help="skip-gram and cbow: random tokens for each prediction",
-        unit="TOKENS",
-        default_help="5",
-        at_least=1,
-    )
-    subsample: float | None = setting(
-        None,
-        help="skip-gram and cbow: frequency above which tokens are left out at random; 0: none",
-        unit="FREQUENCY",
-        default_help="0.001",
-        at_least=0,
-    )
-    causal_fraction: float = setting(
-        0.0,
-        help="fraction of each batch trained as a causal LM, the rest as a masked LM, on data of "
-        "the objective mlm (GPT-BERT)",
-        unit="FRACTION",
-        at_least=0,
-        below=1,
-    )
-    span_boundary_weight: float | None = setting(
-        None,
-        help="weight of the span-boundary loss relative to the masked-token loss, for the "
-        "objective span; 0 trains without the head",
-        unit="WEIGHT",
-        default_help="1",
-        at_least=0,
-    )
-    max_span_length: int | None = setting(
-        None,
-        help="longest span that the span-boundary head predicts, in tokens; tokens further in are "
-        "predicted by the masked LM alone",
-        unit="TOKENS",
-        default_help="20, or that of the model",
-        at_least=1,
-    )
 
     @classmethod
     def of(cls, given):
@@ -410,6 +363,11 @@ class PretrainSettings(RunSettings):
                 "Give either {model}, to start from its weights, or {architecture}, to start from "
                 "random weights."
             )
+        if self.model is None and self.add_words is not None:
+            raise InputError.naming(
+                "{add_words} is for the vocabulary of a {model}. Learn a vocabulary from the text "
+                "for random weights."
+            )
         if self.model is not None and self.initialization is not None:
             raise InputError.naming(
                 "{initialization} is for random weights. Leave it out with {model}."
@@ -427,11 +385,6 @@ class PretrainSettings(RunSettings):
                     self.gradient_accumulation,
                     size,
                 )
-        if self.causal_fraction and self.objective == CAUSAL_LM:
-            raise InputError.naming(
-                "{causal_fraction} is for data of the objective mlm. Leave it out with "
-                "{objective} causal-lm, which trains all sequences as a causal LM."
-            )
         if self.causal_fraction and self.batch_tokens is not None:
             raise InputError.naming(
                 "{causal_fraction} splits batches of a fixed number of examples. Use {batch_size} "

@@ -7,7 +7,7 @@ import pytest
 from keras_bert.encoders import new_encoder, read_config
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.bert.initialization import OFFSETS, OFFSETS_BEFORE
+from keras_bert.encoders.initialization import OFFSETS, OFFSETS_BEFORE
 from tests.seeds import make_rng, shifted
 
 VOCAB = 200
@@ -38,18 +38,37 @@ def attention_of(encoder, length):
     )
 
 
+ELECTRA = {"model_type": "electra", "embedding_size": 64}
+
+
 @pytest.mark.parametrize(
-    "heads, settings", [(2, {}), (6, {"model_type": "roberta"}), (4, {"is_decoder": True})]
+    "heads, settings",
+    [(2, {}), (6, {"model_type": "roberta"}), (4, {"is_decoder": True}), (4, ELECTRA)],
 )
 def test_the_first_heads_look_at_the_neighbours_at_every_position_and_length(heads, settings):
     encoder, _ = make(heads, **settings)
     for length in (2, 3, 17, encoder.config.max_length):
         attention = attention_of(encoder, length)
-        offsets = OFFSETS_BEFORE if encoder.config.is_decoder else OFFSETS
+        offsets = OFFSETS_BEFORE if encoder.config.is_causal else OFFSETS
         for head, offset in enumerate(offsets[:heads]):
             place = np.arange(length)
             place = place[(place + offset >= 0) & (place + offset < length)]
             assert (attention[:, head, place].argmax(axis=-1) == place + offset).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"model_type": "roberta"}, ELECTRA])
+def test_a_generator_looks_at_the_neighbours_and_leaves_the_encoder_as_it_is(settings):
+    encoder, _ = make(8, **settings)
+    generator = encoder.new_generator(0.25)
+    generator.initialize_local_attention()
+    assert generator.config.num_attention_heads == 4
+    for length in (3, 17):
+        for one in (encoder, generator):
+            attention = attention_of(one, length)
+            for head, offset in enumerate(OFFSETS):
+                place = np.arange(length)
+                place = place[(place + offset >= 0) & (place + offset < length)]
+                assert (attention[:, head, place].argmax(axis=-1) == place + offset).all()
 
 
 def test_all_else_starts_as_berts_does():

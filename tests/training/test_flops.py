@@ -17,6 +17,7 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer,
     SpanPretrainer,
 )
+from keras_bert.tasks.pretraining.replaced_tokens import ReplacedTokenPretrainer
 from keras_bert.training import costs as module
 from keras_bert.training.costs import flops_per_token, matrix_rate
 
@@ -53,6 +54,10 @@ def forward(outputs, n):
         "next_sentence": product(1, 4, 4) + product(1, 4, 2),
         "sentence_order": product(1, 4, 4) + product(1, 4, 2),
     }
+    if "replaced_tokens" in outputs:  # a generator of size 1 over embeddings of size 4
+        of_layer = 4 * product(n, 1, 1) + product(n, 1, 4) + product(n, 4, 1) + 2 * product(n, 1, n)
+        parts["masked_lm"] = product(p, 1, 4) + product(p, 4, 10)
+        parts["replaced_tokens"] = product(n, 4, 1) + of_layer + product(n, 4, 4) + product(n, 4, 1)
     return blocks(n) + sum(parts[name] for name in outputs)
 
 
@@ -64,6 +69,7 @@ def forward(outputs, n):
         ("masked_lm", "next_sentence"),
         ("masked_lm", "sentence_order"),
         ("masked_lm", "span_boundary"),
+        ("masked_lm", "replaced_tokens"),
     ],
 )
 def test_a_token_takes_what_its_rows_take(outputs):
@@ -99,6 +105,7 @@ KINDS = {
     ("masked_lm", "next_sentence"): Pretrainer,
     ("masked_lm", "sentence_order"): SentenceOrderPretrainer,
     ("masked_lm", "span_boundary"): SpanPretrainer,
+    ("masked_lm", "replaced_tokens"): ReplacedTokenPretrainer,
 }
 
 

@@ -119,6 +119,33 @@ def test_without_held_out_rows_training_is_judged_and_what_is_not_measured_is_le
     assert health(metrics(eval=None, history=history))["is_healthy"] is False
 
 
+@pytest.mark.parametrize(
+    "area, steps, is_healthy", [(0.8, 200, True), (0.54, 200, False), (0.54, 199, None)]
+)
+def test_a_discriminator_tells_what_is_replaced(area, steps, is_healthy):
+    scores = {"masked_lm_loss": 4.0, "replaced_tokens_auc": area, "replaced_tokens_fraction": 0.12}
+    verdict = health(metrics(eval=scores, steps=steps))
+    assert verdict["is_healthy"] is is_healthy
+    text = f"replaced tokens (12.0 %) told with an AUC of {area:.3f}, chance 0.5"
+    assert text in verdict["findings"]
+
+
+def test_the_loss_of_a_discriminator_may_rise_and_that_of_its_generator_may_not():
+    def course(*of_generator):
+        history = [
+            {
+                "step": step,
+                "eval": {"loss": 20.0 + step, "masked_lm_loss": x, "replaced_tokens_loss": 0.3},
+            }
+            for step, x in enumerate(of_generator)
+        ]
+        return health(metrics(history=history))["findings"]
+
+    text = "no divergence (generator's held-out loss 4.000, lowest 4.000)"
+    assert text in course(6.0, 5.0, 4.0)
+    assert "the generator's held-out loss rose from 4.000 at step 1 to 5.000" in course(6, 4, 5)
+
+
 def test_a_causal_lm_has_no_plateau_and_nothing_known_is_no_verdict():
     scores = {"causal_lm_loss": 5.9}
     verdict = health(metrics(eval=scores, train=scores))

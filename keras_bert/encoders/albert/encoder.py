@@ -39,7 +39,7 @@ class AlbertEncoder(TransformerEncoder):
     """
 
     CONFIG = AlbertConfig
-    OBJECTIVES = ("mlm-sop", "mlm", "span")
+    OBJECTIVES = ("mlm-sop", "mlm", "span", "rtd")
     POOLER_ACTIVATION = "tanh"
 
     def __init__(

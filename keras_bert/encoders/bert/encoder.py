@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from keras_bert.encoders.bert import BertConfig, tensor_names
-from keras_bert.encoders.bert.initialization import initialize_local_attention
+from keras_bert.encoders.initialization import initialize_local_attention
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.layers.embeddings import Embeddings
@@ -26,7 +26,7 @@ class BertEncoder(TransformerEncoder):
     """
 
     CONFIG = BertConfig
-    OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span", "causal-lm")
+    OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span", "causal-lm", "rtd")
     POOLER_ACTIVATION = "tanh"
 
     def __init__(

@@ -39,7 +39,7 @@ class DebertaEncoder(TransformerEncoder):
     """
 
     CONFIG = DebertaConfig
-    OBJECTIVES = ("mlm", "span")
+    OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "gelu"  # or as the config says
 
     def __init__(

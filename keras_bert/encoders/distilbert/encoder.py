@@ -32,7 +32,7 @@ class DistilBertEncoder(TransformerEncoder):
     """
 
     CONFIG = DistilBertConfig
-    OBJECTIVES = ("mlm", "span")
+    OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "relu"
 
     def __init__(

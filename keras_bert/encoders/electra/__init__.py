@@ -1,9 +1,10 @@
-"""The config of ELECTRA (Clark et al. 2020)."""
+"""The config of ELECTRA (Clark et al. 2020), and of the generator of any discriminator."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.transformer_config import BidirectionalConfig, sizes
 
 # Of the class for choices.
@@ -55,3 +56,39 @@ class ElectraConfig(BidirectionalConfig):
         if task_type == "multiple-choice":
             return self.summary_last_dropout
         return super().head_dropout(task_type)
+
+
+# Where a quarter of the heads were one, or two, the generator would see too little at once.
+_FEWEST_HEADS = 4
+
+
+def generator_config(
+    config: EncoderConfig, *, fraction: float, embedding_size: int
+) -> ElectraConfig:
+    """The config of a generator: as deep as the discriminator, and of a fraction of its size.
+
+    Args:
+        config: that of the discriminator, of any Transformer.
+        fraction: of its hidden size.
+        embedding_size: E, the size of the embeddings that the two share.
+    """
+    size, heads = config.hidden_size, config.num_attention_heads
+    hidden_size = max(1, round(fraction * size))
+    heads = max(hidden_size * heads // size, min(heads, _FEWEST_HEADS))  # heads of the same size
+    while hidden_size % heads:
+        heads -= 1
+    return ElectraConfig(
+        vocab_size=config.vocab_size,
+        embedding_size=embedding_size,
+        hidden_size=hidden_size,
+        num_hidden_layers=config.num_hidden_layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * hidden_size,
+        hidden_dropout_prob=getattr(config, "hidden_dropout_prob", 0.1),
+        attention_probs_dropout_prob=getattr(config, "attention_probs_dropout_prob", 0.1),
+        max_position_embeddings=config.max_length,
+        type_vocab_size=getattr(config, "type_vocab_size", 0) or 1,
+        initializer_range=config.head_initializer_range,
+        layer_norm_eps=config.head_layer_norm_eps,
+        pad_token_id=config.pad_token_id,
+    )

@@ -33,7 +33,7 @@ class ModernBertEncoder(TransformerEncoder):
     """
 
     CONFIG = ModernBertConfig
-    OBJECTIVES = ("mlm", "span")
+    OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "gelu"  # or as the config says
 
     def __init__(

@@ -41,7 +41,7 @@ class MPNetEncoder(TransformerEncoder):
     """
 
     CONFIG = MPNetConfig
-    OBJECTIVES = ("mlm", "span")
+    OBJECTIVES = ("mlm", "span", "rtd")
     POOLER_ACTIVATION = "tanh"
 
     def __init__(

@@ -28,6 +28,30 @@ class MaskedCausalSettings(Settings):
     )
 
 
+class ReplacedTokenSettings(Settings):
+    """The arguments of a `ReplacedTokenPretrainer` that a model folder stores."""
+
+    generator_size: float = setting(
+        0.25,
+        help="hidden size of the generator, as a fraction of the discriminator's",
+        above=0,
+        at_most=1,
+        stored=True,
+    )
+    discriminator_weight: float = setting(
+        50.0,
+        help="weight of the discriminator's loss relative to the generator's",
+        above=0,
+        stored=True,
+    )
+    temperature: float = setting(
+        1.0,
+        help="the generator's logits are divided by it before tokens are sampled",
+        above=0,
+        stored=True,
+    )
+
+
 class StaticVectorSettings(Settings):
     """The arguments of a `SkipGram` or `Cbow` that a model folder stores."""
 

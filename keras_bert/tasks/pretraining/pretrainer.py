@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.heads.lm_head import SpanBoundary, vectors_for_the_loss
 from keras_bert.layers import Tensor
@@ -112,6 +113,14 @@ class PretrainingTask(Task):
             return False
         heads = map(self.token_head, self.TOKEN_OUTPUTS)
         return all(head.loss_is_by_blocks(*inputs.values()) for head in heads)
+
+    def masked_lm(self) -> Task:
+        """The task whose encoder and head predict masked tokens."""
+        return self
+
+    def encoders(self) -> tuple[Encoder, ...]:
+        """The encoders that are trained, that of the task first."""
+        return (self.encoder,)
 
     def token_head(self, output: str) -> keras.layers.Layer:
         """The `TiedHead` whose logits an output is, one of TOKEN_OUTPUTS."""

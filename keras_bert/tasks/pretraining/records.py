@@ -9,6 +9,11 @@ as an example of that length can have):
   and for "span" `span_boundary` (B, P), the same tokens again; int32
 - sample_weight: for each of y a float32 of its shape, 1 if it counts and 0 at padding
 
+A task that replaces tokens also gets `original_ids` and `masked_lm_index` (B, S), the number of
+each token's prediction from 1, 0 without one, and `sampling_draws` (B, P), random numbers that are
+a function of an example's tokens, the seed and the epoch; its label `replaced_tokens` is
+`original_ids`, and counts where there is a token.
+
 A batch that is one of several parts of a step also has, for each of y, a float32 (B,) under
 `part_of_step(NAME)` among its sample weights: by how much its mean loss is multiplied, so that the
 mean over the parts is the loss of the whole step (see `parts_of_steps`).
@@ -31,16 +36,22 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.records import STATIC_VECTORS
-from keras_bert.records.masking import example_keys
+from keras_bert.records.masking import REPLACING, example_keys, uniform
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
+from keras_bert.tasks.pretraining.replaced_tokens import DRAW_BITS
 from keras_bert.tasks.pretraining.static_vectors import CHUNK_NEGATIVES, CHUNK_TOKENS, Chunks
 
 # The names that have one value per prediction, in padded examples and in batches.
 _PER_PREDICTION = (
     *PREDICTION_FEATURES,
     *SPAN_FEATURES,
-    *("masked_lm_weights", "masked_lm", "span_boundary"),
+    *("masked_lm_weights", "masked_lm", "span_boundary", "sampling_draws"),
+)
+# Those that have one value per token.
+_PER_TOKEN = (
+    *("input_ids", "input_mask", "segment_ids"),
+    *("original_ids", "masked_lm_index", "replaced_tokens"),
 )
 # The labels (B, S - 1) of neighbouring tokens, which any example has.
 _OF_NEIGHBOURS = ("causal_lm", "forward_lm", "backward_lm")
@@ -51,7 +62,7 @@ _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 def labels_of(folder):
     """The names of the labels that the examples of a `DataFolder` have."""
     objective = folder.card.objective
-    names = ["masked_lm", *_OF_NEIGHBOURS]
+    names = ["masked_lm", "replaced_tokens", *_OF_NEIGHBOURS]
     if objective in _SENTENCES:
         names.append(_SENTENCES[objective])
     names += [name.replace("-", "_") for name in STATIC_VECTORS]
@@ -77,8 +88,10 @@ class RecordReader:
             )
         self.is_causal = any(name in outputs for name in _OF_NEIGHBOURS)
         self.is_masked = task is None or "masked_lm" in outputs
+        self.replaces = "replaced_tokens" in outputs
         self.training = training
         self.spec = folder.spec
+        self.other_tokens = folder.other_tokens
         self.template = card.template
         self.vocabulary_size = card.vocabulary.size
         self.max_length = card.max_length
@@ -104,6 +117,8 @@ class RecordReader:
         for name in ("input_ids", "masked_lm_ids"):
             if name in batch:
                 batch[name] = _in_range(batch[name], self.vocabulary_size)
+        if self.other_tokens is not None:
+            batch |= self._with_other_tokens(batch)
         if self.spec.kind == "compact":
             batch = pad(batch, self.max_length, self.max_predictions, template=self.template)
         else:
@@ -128,6 +143,16 @@ class RecordReader:
         x = {f"causal_{name}": value for name, value in x.items()}
         parts = zip((x, y, weights), masked_parts, strict=True)
         return self._for_task(*(one | other for one, other in parts))
+
+    def _with_other_tokens(self, batch):
+        """The ids, ragged, and lengths of segments (B, K) by a longer vocabulary."""
+        given = [batch["input_ids"].flat_values, batch["segment_lengths"]]
+        ids, segments = tf.numpy_function(self.other_tokens, given, [tf.int32, tf.int32])
+        segments = tf.ensure_shape(segments, batch["segment_lengths"].shape)
+        ids = tf.RaggedTensor.from_row_lengths(
+            tf.ensure_shape(ids, [None]), tf.reduce_sum(segments, axis=1)
+        )
+        return {"input_ids": ids, "segment_lengths": segments}
 
     def _causal(self, batch, sequence_weights):
         """(x, y, sample_weight) of examples as they were before they were masked."""
@@ -164,6 +189,7 @@ class RecordReader:
 
     def _masked(self, batch, epochs, sequence_weights):
         """(x, y, sample_weight) of masked examples, with the other labels of their objective."""
+        original = _unmasked(batch) if self.replaces else None
         if self.masker is not None:
             batch |= self._mask_in_graph(batch, epochs)
         names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", *self.spans)
@@ -175,7 +201,33 @@ class RecordReader:
             weights[self.sentences] = sequence_weights
         if self.spans:
             y["span_boundary"], weights["span_boundary"] = y["masked_lm"], weights["masked_lm"]
+        if self.replaces:
+            x |= self._replacing(original, batch, epochs)
+            y["replaced_tokens"] = original
+            counts = tf.cast(batch["input_mask"], tf.float32) * sequence_weights[:, None]
+            weights["replaced_tokens"] = counts
         return x, y, weights
+
+    def _replacing(self, original, batch, epochs):
+        """The inputs by which a task replaces the predicted tokens of a batch (B, S)."""
+
+        def of_batch(ids, mask, positions, is_prediction, epochs):
+            keys = example_keys(ids, mask.sum(axis=1), seed=self.seed, epoch=epochs)
+            draws = uniform(keys[:, None], REPLACING, positions) * 2**DRAW_BITS
+            index = np.zeros(ids.shape, np.int32)
+            examples, columns = np.nonzero(is_prediction)
+            index[examples, positions[examples, columns]] = columns + 1
+            return draws.astype(np.int32), index
+
+        positions = batch["masked_lm_positions"]
+        is_prediction = batch["masked_lm_weights"] > 0
+        given = [original, batch["input_mask"], positions, is_prediction, epochs]
+        draws, index = tf.numpy_function(of_batch, given, [tf.int32, tf.int32])
+        return {
+            "original_ids": original,
+            "masked_lm_index": tf.ensure_shape(index, original.shape),
+            "sampling_draws": tf.ensure_shape(draws, positions.shape),
+        }
 
     def _for_task(self, x, y, weights):
         """Leaves out all names that the task has no input or output for."""
@@ -232,7 +284,7 @@ def _in_range(ids, size):
 
 def _narrowed(part, width, predictions):
     """The first `width` columns of what has one value per position, or `predictions` of others."""
-    widths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), width)
+    widths = dict.fromkeys(_PER_TOKEN, width)
     widths |= dict.fromkeys(_OF_NEIGHBOURS, width - 1)
     widths |= dict.fromkeys(_PER_PREDICTION, predictions)
     return {name: x[:, : widths[name]] if name in widths else x for name, x in part.items()}

@@ -85,6 +85,17 @@ class WordPieceVocabulary(Vocabulary):
                 tried.update(self._longest_tokens(word))
         return tried
 
+    def ids_of_word(self, word: str) -> tuple[int, ...]:
+        """The ids of a word's tokens; that of [UNK] if no tokens make the whole word."""
+        ids = tuple(self._longest_tokens(word))
+        length = sum(len(self.token_text(id)) for id in ids)
+        return ids if length == len(word) else (self.unk_id,)
+
+    def with_words(self, words: Sequence[str]) -> Self:
+        """A copy with further words as tokens, behind all others."""
+        counts = None if self.counts is None else np.append(self.counts, [0] * len(words))
+        return type(self)([*self.tokens, *words], counts=counts, special_tokens=self.special_tokens)
+
     def _longest_tokens(self, word):
         """The ids of the tokens that a word begins with, up to where none goes on."""
         start = 0

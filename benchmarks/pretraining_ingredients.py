@@ -1,0 +1,236 @@
+"""What today's ingredients of pre-training are worth: one at a time, each on the best before.
+
+    python benchmarks/pretraining_ingredients.py --output runs/ingredients
+    python benchmarks/pretraining_ingredients.py --output runs/ingredients --table
+    python benchmarks/pretraining_ingredients.py --output runs/look --minutes 1 --pairs 60
+
+pre-trains `tiny` on the novels but two for so many minutes: as `pretrain` did before (masked
+tokens, AdamW, linear decay), and with each of INGREDIENTS, which stays where it is better. Then the
+best two are trained with three seeds, and the best for --long minutes once. Better is the mean of
+two accuracies, which every model has: tags (UD English EWT) from 100 sentences and sentiment
+(SST-2) from 500, each at the rate and pooling that are best on dev. Beside them are the nats of a
+masked token in the two novels that are held back (of masked LMs; all have one vocabulary) and 1,000
+minimal pairs (minimal_pairs.py): of language models by the (pseudo-)log-likelihood of both
+sentences, of a discriminator by the log-probability that no token was replaced. Random weights of
+the same architecture are fine-tuned, too. Each pre-training and fine-tuning is a line of
+OUTPUT/results.jsonl; stopped and started again, it goes on, within a pre-training from its last
+checkpoint.
+"""
+
+import argparse
+import functools
+import statistics
+import sys
+from pathlib import Path
+
+import numpy as np
+import real_tasks
+from downstream import TASKS, best, tuned
+from finetuning import spread
+from minimal_pairs import accuracy, minimal_pairs
+from pretraining_worth import books_vocabulary, write_architecture
+from turns import Turns
+
+HELD_BACK = ("great_expectations.txt", "the_adventures_of_sherlock_holmes.txt")
+ROWS = {"objective": "mlm", "masking": "dynamic", "max_length": 64}
+RUN = {"batch_size": 32, "learning_rate": 2e-3}
+# What each changes of the rows, the run and the architecture.
+START = ({}, {}, {})
+INGREDIENTS = {
+    "30 % masked": ({"mlm_probability": 0.3, "max_predictions": 20}, {}, {}),
+    "wsd": ({}, {"schedule": "wsd"}, {}),
+    "Muon": ({}, {"optimizer": "muon"}, {}),
+    "modern layers": ({}, {}, {"preset": "modern-tiny"}),
+    "replaced tokens": ({}, {"objective": "rtd"}, {}),
+    "causal LM": ({}, {"objective": "causal-lm"}, {"preset": "tiny"}),
+}
+MEASURED = ("tags, 100 sentences", "sentiment, 500 sentences")
+AS_BEFORE, RANDOM = "masked LM as before", "random weights"
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--minutes", type=float, default=20.0, help="of a pre-training")
+    parser.add_argument("--long", type=float, default=60.0, help="minutes of the best one's last")
+    parser.add_argument("--num-seeds", type=int, default=3, help="of the best two")
+    parser.add_argument("--rates", type=float, nargs="+", default=[5e-4, 2e-3])
+    parser.add_argument("--pairs", type=int, default=1000)
+    parser.add_argument("--table", action="store_true", help="print what is known, and end")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    about = {"minutes": arguments.minutes, "rates": arguments.rates, "pairs": arguments.pairs}
+    path = arguments.output / "results.jsonl"
+    turns = Turns(path, about, lambda line: print(line, file=sys.stderr, flush=True))
+    if not arguments.table:
+        measure_all(arguments, turns)
+    print(table(turns.lines()))
+
+
+def measure_all(arguments, turns):
+    """Every cell, in the order in which they depend on each other."""
+    of = functools.partial(measured, arguments, turns, minutes=arguments.minutes)
+    of(RANDOM, None)
+    known, chosen = {AS_BEFORE: START}, [AS_BEFORE]
+    scores = {AS_BEFORE: of(AS_BEFORE, START)}
+    for name, ingredient in INGREDIENTS.items():
+        # A causal LM in place of replaced tokens, and tiny in place of modern layers.
+        with_it = tuple(a | b for a, b in zip(known[chosen[-1]], ingredient, strict=True))
+        named = " + ".join([name] if chosen == [AS_BEFORE] else [*chosen[1:], name])
+        known[named], scores[named] = with_it, of(named, with_it)
+        if scores[named] > scores[known_best := " + ".join(chosen[1:]) or AS_BEFORE]:
+            chosen = [*chosen, name]
+            known[name] = with_it
+        print(f"{named}: {scores[named]:.4f}, before {scores[known_best]:.4f}", file=sys.stderr)
+    first, second = sorted(scores, key=scores.get, reverse=True)[:2]
+    for seed in range(1, arguments.num_seeds):
+        for name in (first, second):
+            of(name, known[name], seed=seed)
+    measured(arguments, turns, first, known[first], minutes=arguments.long)
+
+
+def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
+    """Pre-trains if that is not done; returns the mean accuracy of the tasks on test."""
+    output = arguments.output
+    vocab = books_vocabulary(output, arguments.data)
+    if ingredients is None:
+        weights = {"architecture": write_architecture(output / "random.json"), "vocab": vocab}
+    else:
+        rows, run, model = ingredients
+        label = f"{name}-{minutes:g}-{seed}".replace(" ", "-").replace("%", "percent")
+        folder = output / f"pretrained-{label}"
+        turns.of(
+            {"cell": name, "minutes": minutes, "seed": seed, "measure": "pre-training"},
+            lambda **turn: pretrained(
+                arguments, vocab, folder, rows=rows, run=run, model=model,
+                minutes=minutes, seed=seed,
+            ),
+        )  # fmt: skip
+        weights = {"model": folder}
+    accuracies = []
+    for task in MEASURED:
+        found, _ = best(
+            lambda **turn: turns.of(
+                {"cell": name, "minutes": minutes, "pretraining_seed": seed, **turn},
+                lambda **turn: tuned(
+                    weights, task=turn["task"], choice=turn["choice"], seed=turn["seed"],
+                    data=arguments.data, output=output,
+                ),
+            ),
+            task=task,
+            rates=arguments.rates,
+            seeds=1,
+        )  # fmt: skip
+        accuracies.append(found[0])
+        turns.of(
+            {"cell": name, "minutes": minutes, "seed": seed, "measure": task},
+            lambda **turn: {"score": found[0]},  # noqa: B023 (called at once)
+        )
+    return statistics.mean(accuracies)
+
+
+def pretrained(arguments, vocab, folder, *, rows, run, model, minutes, seed):
+    """Pre-trains, and returns what is measured without labels."""
+    from keras_bert.inference.evaluate import evaluate
+    from keras_bert.training.pretrain import pretrain
+
+    run = {**RUN, **run}
+    metrics = pretrain(
+        data=data_folder(arguments, vocab, **{**ROWS, **rows}),
+        output=folder,
+        architecture=architecture(folder.with_suffix(".json"), **model),
+        minutes=minutes,
+        checkpoint_every=200,
+        seed=seed,
+        **run,
+    )
+    found = {"millions of tokens": metrics["tokens"] / 1e6, "seconds": metrics["seconds"]}
+    if run.get("objective") is None:
+        held_back = data_folder(arguments, vocab, books=HELD_BACK, **ROWS)
+        found["nats"] = evaluate(model=folder, data=held_back)["masked_lm_loss"]
+    pairs = minimal_pairs(arguments.pairs)
+    return {**found, "pairs": accuracy(pairs, scores_of(folder, pairs))}
+
+
+def architecture(path, *, preset="tiny"):
+    """The architecture by name, or for BERT's the file of one with four heads and no dropout."""
+    return write_architecture(path) if preset == "tiny" else preset
+
+
+def data_folder(arguments, vocab, *, books=None, **settings):
+    """The rows of some of the books, by default of all that are not held back."""
+    from data_gen.pretraining_data import pretraining_data
+
+    parts = ["rows" if books is None else "held-back", *map(str, settings.values())]
+    folder = arguments.output / "-".join(parts)
+    if not (folder / "COMPLETED").exists():
+        paths = sorted((arguments.data / "books").glob("*.txt"))
+        if books is None:
+            given = [str(path) for path in paths if path.name not in HELD_BACK]
+        else:
+            given = [str(path) for path in paths if path.name in books]
+            settings |= {"eval_fraction": 0.5}  # evaluations read that part
+        pretraining_data(input=given, vocab=vocab, output=folder, **settings)
+    return folder
+
+
+def scores_of(folder, pairs):
+    """(score of the right sentence, of the wrong one) for each pair, by a pre-trained model."""
+    import keras_bert as kb
+
+    texts = [text for _, *both in pairs for text in both]
+    task = kb.load_task(folder)
+    if "replaced_tokens" in task.output:
+        scores = [of_text for batch in _batches(texts) for of_text in _unreplaced(task, batch)]
+    else:
+        scores = [found.log_probability for found in kb.surprisal(model=task, text=texts)]
+    return [*zip(scores[::2], scores[1::2], strict=True)]
+
+
+def _unreplaced(task, texts):
+    """The log-probability that no token of each text was replaced, token by token, summed."""
+    from keras_bert.inputs.framing import frame
+
+    inputs = frame(
+        [task.tokenizer.tokenize(texts)],
+        tokenizer=task.tokenizer,
+        names=task.encoder.input_names,
+        max_length=64,
+    )
+    logits = np.asarray(task.discriminator(task.encoded(inputs)["sequence_output"]))
+    is_token = np.asarray(inputs["input_mask"]) > 0
+    return (-np.logaddexp(0, logits) * is_token).sum(axis=1).tolist()
+
+
+def _batches(texts, size=64):
+    return (texts[start : start + size] for start in range(0, len(texts), size))
+
+
+def table(lines):
+    """The table of what is known; a cell that is not measured is a dash."""
+    cells = {}
+    for line in lines:
+        if "measure" in line:
+            row = cells.setdefault((line["cell"], line["minutes"]), {})
+            found = line.get("score")
+            values = {line["measure"]: found} if found is not None else line
+            for name in ("nats", *MEASURED):
+                if values.get(name) is not None:
+                    row.setdefault(name, []).append(values[name])
+            if "pairs" in values:
+                row.setdefault("pairs", []).append(values["pairs"]["all"])
+    names = ("nats", *MEASURED, "pairs")
+    written = [f"| | minutes | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
+    for (cell, minutes), row in cells.items():
+        values = [spread(row[name]) if name in row else "–" for name in names]
+        written.append(f"| {cell} | {minutes:g} | {' | '.join(values)} |")
+    return "\n".join(written)
+
+
+assert set(MEASURED) <= TASKS.keys()
+
+if __name__ == "__main__":
+    main()
