@@ -112,7 +112,7 @@ def pretrain(settings, arguments):
       --output d
     tensorboard --logdir a/logs
     """
-    from keras_bert.training.devices import is_written_here
+    from keras_bert.programs import is_written_here
     from keras_bert.training.pretrain import pretrain
 
     metrics = pretrain(**settings, report=report)
@@ -178,7 +178,7 @@ def finetune(settings, arguments):
     per family of tasks). The extension of a file says its form. - is standard input,
     tfds:NAME/CONFIG:SPLIT a prepared split.
     """
-    from keras_bert.training.devices import is_written_here
+    from keras_bert.programs import is_written_here
     from keras_bert.training.finetune import finetune
 
     metrics = finetune(**settings, report=report)
@@ -250,7 +250,7 @@ def distill(settings, arguments):
     flags depend on its task. The texts may have labels, which are then learned, too. With --static
     the student is one vector per token of an embedder, which needs no data.
     """
-    from keras_bert.training.devices import is_written_here
+    from keras_bert.programs import is_written_here
     from keras_bert.training.distill import distill
 
     metrics = distill(**settings, report=report)

@@ -12,6 +12,7 @@ from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import counted, in_one_line
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import GroupChoices, labelled_head
+from keras_bert.programs import replica_count
 from keras_bert.readers.labels import score
 from keras_bert.readers.passage_lists import PassageList, ScoredPairSource
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
@@ -34,7 +35,7 @@ from keras_bert.tasks.classification.ranked_lists import (
     summed_lists,
 )
 from keras_bert.tasks.classification.ranking_losses import ListLoss
-from keras_bert.tasks.losses import LossOfWholeBatch, replica_count
+from keras_bert.tasks.losses import LossOfWholeBatch
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer

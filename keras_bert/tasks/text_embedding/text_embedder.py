@@ -15,10 +15,11 @@ from keras_bert.heads.classification import GroupChoices
 from keras_bert.heads.pooling import encoder_outputs, parts_of, pooled, unit_vectors
 from keras_bert.heads.projection import Projection
 from keras_bert.layers.recomputing import in_chunks
+from keras_bert.programs import replica_count
 from keras_bert.readers.retrieval_folder import RETRIEVAL
 from keras_bert.readers.text_groups import FORM_NAMES
 from keras_bert.tasks.fitting import dataset_info
-from keras_bert.tasks.losses import LossOfWholeBatch, replica_count
+from keras_bert.tasks.losses import LossOfWholeBatch
 from keras_bert.tasks.text_embedding import (
     ANGLE,
     DOCUMENT,
