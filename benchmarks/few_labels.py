@@ -8,7 +8,7 @@
 MiniLM on SST-2, and on sentences of eight authors of the books in `../shared/data/books`. The seed
 draws the texts, the same for each way; test texts are 500 others. `plain`, `frozen` (the head
 alone), `lora` and `contrastive` train for all steps, without dev data; `zero-shot` takes the label
-whose description is nearest, and no text. `setfit` is SetFit's own trainer, where it is installed,
+whose description is nearest, and no text. `setfit` is SetFit's own trainer, if it is installed,
 with its default settings. A cell is a line of OUTPUT/cells.jsonl; the same command resumes.
 """
 

@@ -5,7 +5,7 @@
     python benchmarks/fuzz_exports.py --count 2000            fewer
 
 Hypothesis makes the texts (of any characters, of words and marks that are hard, and of bytes that
-are no text) and, where something does not hold, looks for the shortest batch of which it does not.
+are no text) and, if something does not hold, looks for the shortest batch of which it does not.
 First come those that are hard by size: a megabyte, 100,000 combining marks, ten thousand at once;
 each of them is to be answered, too, and the process is to grow by less than `MOST_MEMORY`.
 """

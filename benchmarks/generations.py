@@ -102,7 +102,7 @@ def main():
 
 
 def _percents(turns, work, arguments, **turn):
-    """The metric of each seed in percent; an empty list where a run is missing."""
+    """The metric of each seed in percent; an empty list if a run is missing."""
 
     def run(**turn):
         return turns.of(turn, work)

@@ -3,7 +3,7 @@
 Alone, a step is forward and backward over random inputs of full length. A layer of ours
 (keras_bert/layers/lstm.py) has the input's product outside its loop and its gradient written out;
 Keras's is `keras.layers.LSTM`, as it is and unrolled, which has no projection; PyTorch's is
-`torch.nn.LSTM`, which has oneDNN's kernel where there is no projection.
+`torch.nn.LSTM`, which has oneDNN's kernel if there is no projection.
 
 ELMo is a whole pre-training step: two directions of two layers over token embeddings, residuals,
 one softmax, clipping and AdamW, with dropout, the same sizes and tokens in both programs.
@@ -264,7 +264,7 @@ def torch_awd_lstm(config, ids):
 
 
 def measure(contenders, rounds):
-    """{name: milliseconds of a step}, the median of turns; None where there is no such step."""
+    """{name: milliseconds of a step}, the median of turns; None if there is no such step."""
     steps = {name: step for name, step in contenders.items() if step is not None}
     for step in steps.values():
         step(), step()

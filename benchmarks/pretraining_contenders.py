@@ -33,9 +33,9 @@ class Point:
     architecture: str
     rows: str
     dtype: str
-    count: int | None = None  # of batches in a turn, where not as many as usual
+    count: int | None = None  # of batches in a turn, if not as many as usual
     text: Path | None = None  # the data folder of real rows
-    sizes: tuple[int, int] | None = None  # rows in a batch, tokens in a row, where not as usual
+    sizes: tuple[int, int] | None = None  # rows in a batch, tokens in a row, if not as usual
     dropout: float = 0.1
 
     @property
@@ -118,7 +118,7 @@ def our_model(point, *, jit_compile):
         warmup=0.1,
         weight_decay=0.01,
         steps=10**6,
-        measures_gradients=keras.backend.backend() == "tensorflow",  # where runs have it
+        measures_gradients=keras.backend.backend() == "tensorflow",  # if runs have it
     )
     task.compile_defaults(optimizer, counts_finite=True, jit_compile=jit_compile)
     return task
@@ -181,7 +181,7 @@ def keras_turn(model, batches, *, tokens=None):
 
 
 def keras_dataset(batches):
-    """The batches again and again, out of memory; shapes are static where all have the same."""
+    """The batches again and again, out of memory; shapes are static if all have the same."""
     import tensorflow as tf
 
     from keras_bert.inputs.batches import resolved
@@ -234,7 +234,7 @@ def transformers_seconds(point, *, steps, rounds):
     """Seconds of a step of transformers' compiled model: the median of turns of `steps`.
 
     It has what a GPU is used with: autocast, SDPA attention, fused AdamW, TensorFloat-32 and
-    clipping. None where there is no torch.
+    clipping. None if there is no torch.
     """
     device = torch_device()
     if device is None:
@@ -282,7 +282,7 @@ def transformers_forward_seconds(point, *, steps, rounds):
 
 
 def torch_device():
-    """ "cuda"; "cpu" where JAX has no GPU either, to see that all of it runs; or None."""
+    """ "cuda"; "cpu" if JAX has no GPU either, to see that all of it runs; or None."""
     try:
         import jax
         import torch

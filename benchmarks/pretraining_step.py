@@ -320,7 +320,7 @@ def measure_gpu(arguments):
 def steps_on_gpu(point, arguments, turns):
     """-> (seconds of a step of ours, FLOPs of a token, seconds of transformers', costly kernels).
 
-    The third is None where it is left out, the last empty without `--profile`.
+    The third is None if it is left out, the last empty without `--profile`.
     """
     from steps_on_jax import costliest_kernels, step_seconds
 

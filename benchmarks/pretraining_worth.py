@@ -90,7 +90,7 @@ def tuning(arguments, starts, *, start, **turn):
 
 
 def books_vocabulary(output, data):
-    """The vocabulary of 8,000 pieces, learned where it is not there yet."""
+    """The vocabulary of 8,000 pieces, learned if it is not there yet."""
     from data_gen.vocabulary import learn_vocabulary
 
     vocab = output / "vocab.txt"

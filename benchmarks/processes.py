@@ -17,7 +17,7 @@ sys.exit(code)
 def measured(command, status=0):
     """Runs a command; returns (lines it printed, seconds, seconds of processor, MiB).
 
-    The last is the highest memory of any one process of it. Raises `CalledProcessError` where it
+    The last is the highest memory of any one process of it. Raises `CalledProcessError` when it
     ends with another status than this.
     """
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.getcwd()}

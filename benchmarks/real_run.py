@@ -4,7 +4,7 @@
 
 learns a vocabulary of 16,000 pieces from 16 novels, makes MLM + NSP records of length 128 from all
 of them, pre-trains `mini` on two cores, fine-tunes on SST-2 from the pre-trained and from random
-weights (three seeds each), exports the first of them, and asks it in a fresh process. Where
+weights (three seeds each), exports the first of them, and asks it in a fresh process. If
 --rates names several learning rates of fine-tuning, each of the two starts takes the one that is
 best on the dev file with the first seed. It takes about an hour on two cores; stopped and started
 again, it goes on. The metrics in NOTES.md and the picture beside them are what it leaves in

@@ -7,7 +7,7 @@
 random moment of that time, runs it again, and compares all that lies there with what the
 undisturbed run left. Nothing may be left in the system's temporary folder either. (The quickstart
 is these commands, one after another.) `faults` prints a line for each command and fault: the exit
-status and what it said. The full disk is a tmpfs where this process may mount one, and a limit on
+status and what it said. The full disk is a tmpfs if this process may mount one, and a limit on
 the size of files elsewhere.
 """
 

@@ -184,7 +184,8 @@ def reranking(arguments):
     encoder, tokenizer = kb.load(minilm_folder(data=arguments.data))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "reranker")
-        kb.Regressor(encoder, tokenizer, activation="identity", max_length=256).save(path)
+        options = {"activation": "identity", "pooling": "cls", "max_length": 256}
+        kb.Regressor(encoder, tokenizer, **options).save(path)
         ours, theirs = Reranker(str(path)), CrossEncoder(str(path), device="cpu")
     scores = ours.scores([(query, passage) for passage in passages])
     difference = np.abs(scores - theirs.predict([(query, p) for p in passages])).max()

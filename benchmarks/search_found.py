@@ -21,7 +21,7 @@ from turns import Turns
 
 import keras_bert as kb
 
-_WORDS, _PASSAGES = 120, 6000
+_WORDS, PASSAGES = 120, 6000
 _METRICS = ("ndcg@10", "mrr@10", "recall@100")
 _TRAINING = {"fields": "anchor=question,positive=context", "max_length": 160}
 
@@ -41,7 +41,7 @@ def main():
         turns.of({"seed": seed}, lambda seed: found(arguments, train, retrieval, seed=seed))
 
 
-def corpus(data, folder):
+def corpus(data, folder, *, passages=PASSAGES):
     """-> (training pairs, the retrieval folder, which is written)."""
     documents = json.loads((data / "xquad" / "en.json").read_text("utf-8"))["data"]
     random.Random(0).shuffle(documents)
@@ -60,14 +60,14 @@ def corpus(data, folder):
                     grades.append(f"{question['id']}\t{id}\t1")
     for path in sorted((data / "books").glob("*.txt")):
         words = path.read_text(encoding="utf-8", errors="replace").split()
-        passages = [words[n : n + _WORDS] for n in range(0, len(words), _WORDS)]
+        parts = [words[n : n + _WORDS] for n in range(0, len(words), _WORDS)]
         texts += [
-            {"_id": f"{path.stem}-{n}", "title": "", "text": " ".join(passage)}
-            for n, passage in enumerate(passages)
+            {"_id": f"{path.stem}-{n}", "title": "", "text": " ".join(part)}
+            for n, part in enumerate(parts)
         ]
     paragraphs = [text for text in texts if text["_id"].startswith("xquad-")]
     others = [text for text in texts if not text["_id"].startswith("xquad-")]
-    others = random.Random(1).sample(others, min(len(others), _PASSAGES - len(paragraphs)))
+    others = random.Random(1).sample(others, min(len(others), passages - len(paragraphs)))
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     for name, records in (("corpus", paragraphs + others), ("queries", queries)):
         lines = "".join(json.dumps(record) + "\n" for record in records)

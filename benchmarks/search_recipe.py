@@ -5,7 +5,8 @@
     python benchmarks/search_recipe.py --output runs/recipe --picture recall.png
 
 Corpus, queries and training pairs are those of `search_found.py`: 6,000 passages, the questions of
-a third of the documents, and the pairs of the others. The steps, each with the vectors of MiniLM:
+a third of the documents, and the pairs of the others (`--passages 2000` takes fewer). The steps,
+each with the vectors of MiniLM:
 
     published    as it is
     pairs        trained on the pairs, one epoch in batches of 32
@@ -14,6 +15,8 @@ a third of the documents, and the pairs of the others. The steps, each with the 
     large        `mined twice`, in batches of 256 computed 32 at a time, three epochs, with the
                  published model as the guide
 
+With `--rerank published mined`, the results of these steps are also reranked, the first 20 of each
+query, by a cross-encoder: MiniLM trained for one epoch on the pairs and the mined negatives.
 With `--words`, each is also searched by vectors and words together. A cell is a line of
 OUTPUT/cells.jsonl, with the recall at each k; the same command resumes.
 """
@@ -26,7 +29,7 @@ from pathlib import Path
 
 import real_tasks
 from needed import minilm_folder
-from search_found import _TRAINING, corpus
+from search_found import _TRAINING, PASSAGES, corpus
 from turns import Turns
 
 import keras_bert as kb
@@ -46,13 +49,16 @@ def main():
     parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=[*STEPS])
+    parser.add_argument("--rerank", nargs="*", choices=STEPS, default=[])
+    parser.add_argument("--passages", type=int, default=PASSAGES)
     parser.add_argument("--words", action="store_true", help="search by words, too")
     parser.add_argument("--table", action="store_true", help="print the table of what is measured")
     parser.add_argument("--picture", type=Path, help="draw the recall by k, NAME.png")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     path = arguments.output / "cells.jsonl"
-    turns = Turns(path, {"words": arguments.words}, lambda line: print(line, flush=True))
+    settings = {"words": arguments.words, "passages": arguments.passages}
+    turns = Turns(path, settings, lambda line: print(line, flush=True))
     if arguments.table:
         print("\n".join(table(path)))
     elif arguments.picture:
@@ -60,8 +66,9 @@ def main():
     else:
         recipe = Recipe(arguments)
         for seed, step in itertools.product(arguments.seeds, arguments.steps):
-            if step != "published" or seed == arguments.seeds[0]:  # it has no seed
-                turns.of({"step": step, "seed": seed}, recipe.measured)
+            reranked = step in arguments.rerank
+            if step != "published" or reranked or seed == arguments.seeds[0]:  # it has no seed
+                turns.of({"step": step, "seed": seed, "reranked": reranked}, recipe.measured)
 
 
 class Recipe:
@@ -69,17 +76,20 @@ class Recipe:
 
     def __init__(self, arguments):
         self._arguments = arguments
-        self.train, self.retrieval = corpus(arguments.folder, arguments.output / "corpus")
+        self.train, self.retrieval = corpus(
+            arguments.folder, arguments.output / "corpus", passages=arguments.passages
+        )
         self._published = minilm_folder(data=arguments.folder)
 
-    def measured(self, *, step, seed):
+    def measured(self, *, step, seed, reranked):
         index = self.index(step, seed)
         records = (self.retrieval / "queries.jsonl").read_text(encoding="utf-8").splitlines()
         queries = {query["_id"]: query["text"] for query in map(json.loads, records)}
         grades = (self.retrieval / "qrels" / "test.tsv").read_text().splitlines()[1:]
         relevant = dict(line.split("\t")[:2] for line in grades)
         found = {"queries": len(queries), "documents": len(index)}
-        for by, of_one in index.evaluate(self.retrieval)["by"].items():
+        rerank = {"rerank": self.reranker(seed), "rerank_top": 20} if reranked else {}
+        for by, of_one in index.evaluate(self.retrieval, **rerank)["by"].items():
             found |= {f"{by} {name}": round(of_one[name], 4) for name in METRICS}
         for by, ranked in index.ranked_ids([*queries.values()], top_k=max(K)):
             places = [
@@ -117,16 +127,32 @@ class Recipe:
         )
         return run / "model"
 
-    def mined(self, step, seed):
+    def reranker(self, seed):
+        """The folder of the cross-encoder."""
+        run = self._folder("reranker", seed) / "run"
+        kb.finetune(
+            task="regression",
+            model=self._published,
+            train=self.mined("mined", seed, format="labels"),
+            output=run,
+            loss="binary-crossentropy",
+            epochs=1,
+            max_length=192,
+            keep="last",
+            seed=seed,
+        )
+        return run / "model"
+
+    def mined(self, step, seed, format="list"):
         """The file of the pairs with negatives."""
         finder = "published" if step == "mined" else "pairs"
-        path = self._folder(step, seed) / "negatives.parquet"
+        path = self._folder(step, seed) / f"negatives-{format}.parquet"
         if not path.exists():
             mined = kb.mine_negatives(
                 data=self.train,
                 fields=_TRAINING["fields"],
                 index=self.index(finder, seed).folder,
-                format="list",
+                format=format,
                 output=path,
                 **_NEGATIVES,
             )
@@ -153,7 +179,7 @@ def table(path):
     yield f"| step | by | {' | '.join(METRICS)} |"
     yield f"|---|---|{'---|' * len(METRICS)}"
     for step, cells in cells_of(path).items():
-        for by in ("vectors", "words", "both"):
+        for by in ("vectors", "words", "both", "reranked"):
             if f"{by} {METRICS[0]}" in cells[0]:
                 values = (shown([cell[f"{by} {name}"] for cell in cells]) for name in METRICS)
                 yield f"| {step} | {by} | {' | '.join(values)} |"

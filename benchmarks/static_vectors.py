@@ -7,7 +7,7 @@ same vocabulary, size, window, negatives and threads:
 - C: word2vec.c beside this file, compiled here with gcc -O3 -march=native -ffast-math: one token
   after another, as the published program and gensim's Cython do it. The floor of that algorithm.
 - PyTorch: two `nn.Embedding(sparse=True)` and Adagrad, k negatives of their own for each pair
-- gensim: `Word2Vec`, where it is installed
+- gensim: `Word2Vec`, if it is installed
 
 All train one epoch in each turn and take turns, so that the ratios hold on a busy machine; a figure
 is the median of its turns. With --epochs N the held-out loss of ours and of C after N epochs is

@@ -7,7 +7,7 @@ Both sides have the published folder of MiniLM, two threads, and sort by length.
 of 19 words of the books in `../shared/data/books`. A training step has 64 pairs (a sentence and its
 neighbour) and in-batch negatives. Each side is a process of its own that is asked to work in turns
 with the other, so that other work on the machine meets both; what is printed are the medians and
-their ratio, above 1 where ours is faster. On a machine with other work only processor seconds with
+their ratio, above 1 if ours is faster. On a machine with other work only processor seconds with
 `--threads 1` compare anything: threads of torch that wait use the processor, too.
 """
 

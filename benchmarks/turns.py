@@ -7,7 +7,7 @@ import sys
 class Turns:
     """A file of JSON lines: what was done (a dictionary of settings), and what came out.
 
-    Ends the program where the file was begun with other settings, whose results would be taken for
+    Ends the program if the file was begun with other settings, whose results would be taken for
     those of the new ones.
 
     Args:
@@ -28,7 +28,7 @@ class Turns:
             self._write(settings)
 
     def of(self, turn, work):
-        """What came of `turn`, beside it; `work(**turn)` finds it where that is not known yet."""
+        """What came of `turn`, beside it; `work(**turn)` finds it if that is not known yet."""
         for line in self._done:
             if turn.items() <= line.items():
                 return line

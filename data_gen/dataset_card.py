@@ -33,7 +33,7 @@ class Statistics:
 
     `counters` maps names to numbers; those of a split are `SPLIT/NAME`. `lengths` (S + 1,) counts
     the train split's examples by their tokens; `unigrams` (V,) the tokens of its text, each text
-    once; both are None where there are none. `shards` maps (split, index) to the number of examples
+    once; both are None if there are none. `shards` maps (split, index) to the number of examples
     in a shard.
     """
 
@@ -145,14 +145,14 @@ _MOST_TOKENS = 30
 
 
 def load_matplotlib():
-    """Imports what `draw_card` needs, where it is installed: half the time that drawing takes."""
+    """Imports what `draw_card` needs, if it is installed: half the time that drawing takes."""
     if find_spec("matplotlib") is not None:
         import matplotlib.backends.backend_agg
         import matplotlib.figure  # noqa: F401
 
 
 def draw_card(card, vocabulary, folder):
-    """Draws `dataset_card.png` into an `OutputFolder`, where matplotlib is installed.
+    """Draws `dataset_card.png` into an `OutputFolder`, if matplotlib is installed.
 
     Shows the lengths of the examples, how full they are, the masked tokens per example, the most
     frequent tokens and the fraction of [UNK]. Returns whether it was drawn.

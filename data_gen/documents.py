@@ -72,7 +72,7 @@ def find(patterns, input_format=None):
     """Lists the windows of all that the patterns (paths, globs, tfds:NAME/CONFIG:SPLIT) match.
 
     `input_format` is one of `text_files.FORMATS` for text files, or None to detect it per file.
-    Raises `InputError` where a pattern matches nothing, or a file is empty.
+    Raises `InputError` if a pattern matches nothing, or a file is empty.
     """
     if input_format not in (None, *text_files.FORMATS):
         raise InputError.naming(

@@ -65,7 +65,7 @@ def is_local(path):
 def sizes(patterns):
     """The sizes of all files that the patterns (paths or globs) match, by path.
 
-    Raises `InputError` where a pattern matches nothing, or a file is empty.
+    Raises `InputError` if a pattern matches nothing, or a file is empty.
     """
     sizes_by_path = {}
     for pattern in [patterns] if isinstance(patterns, str) else map(str, patterns):
@@ -98,7 +98,7 @@ def _matches(pattern):
 
 
 def _check_is_a_file(path):
-    """Raises `InputError` where a path of this machine is a folder, or can be read only once."""
+    """Raises `InputError` if a path of this machine is a folder, or can be read only once."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise InputError(f"{path} is a folder. Expected the files in it, such as {path}/*.txt.")
@@ -145,7 +145,7 @@ def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
 def open_file(path):
     """Opens a file to read its bytes as they are."""
     try:
-        if is_local(path):  # a fifth of the time, which counts where there are many files
+        if is_local(path):  # a fifth of the time, which counts if there are many files
             return open(path, "rb")
         return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     except (BeamIOError, OSError, ValueError) as error:
@@ -160,7 +160,7 @@ def new_file(path):
     A file for another file system is written here, copied there under a temporary name of
     `keras_bert.base.files`, then renamed. `OutputFolder` clears what an earlier process left.
 
-    Raises `InputError` where it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     if is_local(path):
         with files.new_file(path, clear=False) as temporary:
@@ -209,7 +209,7 @@ def fingerprint(windows, counts=None):
 
 
 def content_hash(path, size):
-    """A hash of the content of a file of this size: the file system's own, where it has one."""
+    """A hash of the content of a file of this size: the file system's own, if it has one."""
     checksum = None if is_local(path) else _checksum(path)
     if checksum is not None:
         return f"{checksum} {size}"

@@ -138,7 +138,7 @@ def predict_files(
                          beam_options=["--runner=PortableRunner", "--job_endpoint=jm:8099"])
 
     The output is a folder with COMPLETED, written last, and `shards.json`. Its ending is the form
-    of the shards, as it is the form of the file that `predict` writes. Nothing is done where the
+    of the shards, as it is the form of the file that `predict` writes. Nothing is done if the
     output is complete already.
 
     Args:

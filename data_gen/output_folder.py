@@ -24,7 +24,7 @@ _CLAIM = re.compile(rf"{IN_PROGRESS}(?:-[0-9a-f]{{12}})?")
 
 
 def owner_of(path):
-    """The text of IN_PROGRESS in the folder `path`; None where there is none."""
+    """The text of IN_PROGRESS in the folder `path`; None if there is none."""
     try:
         with open(f"{path}/{IN_PROGRESS}", encoding="utf-8") as file:
             return file.read()
@@ -60,9 +60,9 @@ class OutputFolder:
     Attributes:
         OURS: a regular expression of the files that the job writes, but for COMPLETED.
         SHARD: one of its shards, with the group `total`, how many there are, and perhaps `split`.
-        FIRST_SPLIT: the split whose shards every job writes; None where there are no splits.
+        FIRST_SPLIT: the split whose shards every job writes; None if there are no splits.
 
-    Raises `InputError` where `path` is a file, has anything that this command did not write, has
+    Raises `InputError` if `path` is a file, has anything that this command did not write, has
     other finished data and `force` is not set, is in use by a running job, or cannot be written.
     """
 
@@ -110,7 +110,7 @@ class OutputFolder:
             return file.read()
 
     def write(self, name, text):
-        """Writes a small text file; `InputError` where it cannot be written."""
+        """Writes a small text file; `InputError` if it cannot be written."""
         with new_file(self.file(name)) as file:
             file.write_text(text, encoding="utf-8", newline="")
 
@@ -254,7 +254,7 @@ class OutputFolder:
         return name == COMPLETED or self.OURS.fullmatch(name) is not None
 
     def _is_finished(self, force):
-        """Whether the job's data is there already; raises where other data is."""
+        """Whether the job's data is there already; raises if other data is."""
         names = self._names()
         foreign = sorted(n for n in names if not (self._is_ours(n) or _CLAIM.fullmatch(n)))
         # A vocabulary alone, or a card, is not what a job leaves.

@@ -105,9 +105,9 @@ class Job(DataSettings):
         return "text" if self.vocabulary.counts is None else "vocabulary"
 
     def masker(self, unigrams=None):
-        """The `Masker` of static masks; None where training masks (dynamic).
+        """The `Masker` of static masks; None if training masks (dynamic).
 
-        `unigrams` (V,) are the counts of the tokens where `replacement_counts` is "text".
+        `unigrams` (V,) are the counts of the tokens if `replacement_counts` is "text".
         """
         if self.masking == "dynamic":
             return None
@@ -127,15 +127,15 @@ def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings
     """Makes a folder of pre-training examples from text.
 
     The same text, settings and seed give the same bytes in the same shards, whatever the files are
-    called and however many workers there are. Nothing is done where the output is complete already.
+    called and however many workers there are. Nothing is done if the output is complete already.
 
     Args:
         **settings: the fields of `DataSettings`.
         lowercase: False is `cased`; True rejects a folder whose vocabulary is cased.
         beam_options: Beam's own flags, a list of strings. The default is as many local processes
             as there are processors and enough input for.
-        report: a function that is called with a line of text where there is nothing to do, and
-            where finished data is made again because a file is missing or damaged.
+        report: a function that is called with a line of text if there is nothing to do, and
+            if finished data is made again because a file is missing or damaged.
 
     `input` may be one path and `vocab` a `Vocabulary`.
 

@@ -35,7 +35,7 @@ _WRAPPERS = re.compile(
 )
 _UNREACHABLE = re.compile(r"Connection refused|UNAVAILABLE|UnknownHost")
 _NO_DOWNLOAD = re.compile(r"^(Unable to fetch .*?) at http")
-_DOWNLOADS = {  # what Beam downloads where the option does not name it
+_DOWNLOADS = {  # what Beam downloads if the option does not name it
     "FlinkRunner": "--flink_job_server_jar=FILE",
     "SparkRunner": "--spark_job_server_jar=FILE",
     "PrismRunner": "--prism_location=FILE",
@@ -97,7 +97,7 @@ class RemoteRunner:
         return f"{self.runner} at {address}" if address else self.runner
 
     def check(self):
-        """Raises `InputError` where an endpoint is missing, or does not answer.
+        """Raises `InputError` if an endpoint is missing, or does not answer.
 
         Beam itself would wait for more than a minute, and then raise what gRPC says.
         """
@@ -139,7 +139,7 @@ class RemoteRunner:
         return InputError(f"The job failed on {self}: {reason}. {hint}")
 
     def page(self, result: PipelineResult) -> str | None:
-        """The address of the job's page; None where the runner is not Dataflow."""
+        """The address of the job's page; None if the runner is not Dataflow."""
         if "Dataflow" not in self.runner:
             return None
         return (
@@ -197,7 +197,7 @@ class News(threading.Thread):
         return _LISTING_SECONDS if is_far else _POLL_SECONDS
 
     def _state(self):
-        """The state's name; None where it cannot be had now."""
+        """The state's name; None if it cannot be had now."""
         with contextlib.suppress(Exception):  # of any runner's client: the wait raises its own
             return self._result.state
 

@@ -140,7 +140,7 @@ def run(build, beam_options=(), *, meanwhile=None, progress=None):
         build: function that adds the job's steps to a `beam.Pipeline`.
         beam_options: Beam's own flags as a list of strings; a later one overrides an earlier one.
             Without `--runner` the job runs here, on `FnApiRunner`, since Beam's `DirectRunner`
-            downloads another runner where it can. Several workers (`--direct_num_workers`) are
+            downloads another runner if it can. Several workers (`--direct_num_workers`) are
             processes unless `--direct_running_mode` is set.
         meanwhile: function that is called while such processes load TensorFlow; not called with
             other workers.
@@ -149,7 +149,7 @@ def run(build, beam_options=(), *, meanwhile=None, progress=None):
     Returns the job's counters, name -> number.
 
     Raises `InputError` for an option that Beam does not have, a job server that does not answer, a
-    job that fails elsewhere, and the `InputError` of a step, in whatever process it ran. Where
+    job that fails elsewhere, and the `InputError` of a step, in whatever process it ran. If
     Beam's log is quiet (a level above WARNING), the output of workers is hidden, and its end is
     added to other exceptions.
     """
@@ -197,7 +197,7 @@ def run(build, beam_options=(), *, meanwhile=None, progress=None):
 
 @contextlib.contextmanager
 def _cancelled_if_interrupted(result, place):
-    """Cancels a job elsewhere, which would continue, where this process is interrupted."""
+    """Cancels a job elsewhere, which would continue, when this process is interrupted."""
     try:
         yield
     except KeyboardInterrupt:
@@ -262,7 +262,7 @@ def _check_runner(name):
 
 @contextlib.contextmanager
 def _workers(parsed, log):
-    """A `WorkerPool`, or None where other workers are asked for."""
+    """A `WorkerPool`, or None if other workers are asked for."""
     direct = parsed.view_as(DirectOptions)
     has_mode = "direct_running_mode" in parsed.get_all_options(drop_default=True)
     if (
@@ -320,7 +320,7 @@ class WorkerPool:
     ends, and then the job fails instead of waiting for it forever.
 
     The output of workers goes to the open file `log` (where a fork is not safe, nowhere), or to
-    this process's own output where that is None. When the pool is left by an exception, or this
+    this process's own output if that is None. When the pool is left by an exception, or this
     process ends, workers that are not done are killed. `has_lost_a_worker` is whether one was ended
     by something else.
     """

@@ -1,7 +1,7 @@
 """Cuts documents into sentences, and chooses the stretches of them that are segments of examples.
 
 A sentence of prose ends at `.`, `!`, `?` or an ellipsis, with the quotes and brackets that close
-after it, where white space and something other than a small letter follow. It does not end after a
+after it, if white space and something other than a small letter follow. It does not end after a
 title or another abbreviation ("Mr. Darcy", "e.g. this"), initials ("J. R. R. Tolkien", "U.S.
 Army"), the number of a list item ("1. The first"), or a question or exclamation before its speaker
 ('"Where?" I asked.'). Chinese and Japanese stops need no white space. A newline is always an end.

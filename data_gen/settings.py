@@ -122,7 +122,7 @@ class _JobSettings(Settings):
     )
 
     def check_case(self, lowercase):
-        """The argument `lowercase`, or False for `cased`; `InputError` where they contradict."""
+        """The argument `lowercase`, or False for `cased`; `InputError` if they contradict."""
         if self.cased and lowercase:
             raise InputError.naming("{cased} and `lowercase` contradict each other. Leave one out.")
         return False if self.cased else lowercase

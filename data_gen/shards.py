@@ -49,7 +49,7 @@ def eval_limit(eval_fraction):
 def plan(blocks, *, shard_bytes, eval_below):
     """The items of all blocks of a corpus, train items first.
 
-    `eval_below` is the limit that the blocks were counted with. Where it leaves a split empty, it
+    `eval_below` is the limit that the blocks were counted with. If it leaves a split empty, it
     is moved to the nearest document: neither split is empty if there are two different documents
     and an eval split is asked for. A single document is in the train split.
     """
@@ -117,11 +117,11 @@ class _OfItems(beam.DoFn):
 class WriteShard(_OfItems):
     """Takes an `Item`, writes its shard into the output, yields `Statistics` once per bundle.
 
-    A repeated item leaves the same bytes. `unigrams` are the counts of the corpus where the job
+    A repeated item leaves the same bytes. `unigrams` are the counts of the corpus if the job
     needs them. The statistics of a bundle are yielded as one: with a count per token of the
     vocabulary, they are too large to be sent for each of thousands of items.
 
-    Raises `InputError` where the output cannot be written, or belongs to another job by now.
+    Raises `InputError` if the output cannot be written, or belongs to another job by now.
     """
 
     def __init__(self, job):

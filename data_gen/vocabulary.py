@@ -103,7 +103,7 @@ def learn_vocabulary(
         lowercase: False is `cased`; True is the default.
         beam_options: Beam's own flags, a list of strings. The default is as many local processes
             as there are processors and enough input for.
-        report: a function that is called with a line of text where nothing had to be written.
+        report: a function that is called with a line of text if nothing had to be written.
 
     `input` may be one path. Paths may be of any of Beam's file systems. A folder of byte-pair
     encoding has `vocab.json`, `merges.txt`, and the other files of a Hugging Face tokenizer. The
@@ -193,7 +193,7 @@ def _count(output, settings, lowercase, beam_options):
 
 
 def _is_there(output, settings):
-    """Whether there is a vocabulary that the job might make; `InputError` where it cannot be.
+    """Whether there is a vocabulary that the job might make; `InputError` if it cannot be.
 
     A `vocab.txt` does not record how it was made: it is learned again and compared. With `force`,
     what is there must be a vocabulary with its counts, which this job writes.
@@ -265,7 +265,7 @@ def _is_vocabulary(path):
 
 
 def _bytes_of(path):
-    """The content of a file; None where there is none."""
+    """The content of a file; None if there is none."""
     if not FileSystems.exists(path):
         return None
     with files.open_file(path) as file:
@@ -391,7 +391,7 @@ class Frequent(beam.PTransform):
 
 
 def lowest_count(words_by_count, *, number):
-    """The highest count that, with all above it, so many words have; 0 where there are fewer."""
+    """The highest count that, with all above it, so many words have; 0 if there are fewer."""
     words = 0
     for count, words_with_it in sorted(words_by_count, reverse=True):
         words += words_with_it

@@ -115,7 +115,7 @@ _IN_THE_ADDRESS = "; OWNER and NAME are in the notebook's address"
 def _tutorial(path, repository):
     """Yields (file name, content): a notebook as a page, and its pictures.
 
-    Where the repository is on GitHub, the page has a link that opens the notebook in Colab.
+    If the repository is on GitHub, the page has a link that opens the notebook in Colab.
     """
     lines = []
     github = re.fullmatch(r"https://github\.com/([\w-]+/[\w.-]+?)(\.git)?/?", repository or "")

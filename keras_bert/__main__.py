@@ -18,7 +18,7 @@ def run():
 
     A signal raises an interrupt in the main thread, which `main` reports. While a module is
     imported or an object is destroyed, C code may lose the exception: there, and for a second
-    signal, the process ends at once, which all our writers survive. It also ends where Python
+    signal, the process ends at once, which all our writers survive. It also ends when Python
     reports that it lost the exception, as in the callback of a weak reference.
     """
     if sys.getfilesystemencoding() != "utf-8":

@@ -81,7 +81,7 @@ class _TextEstimator(BaseEstimator):
         self.validation_fraction = validation_fraction
         self.settings = settings
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.one_d_array = True, True
         tags.input_tags.two_d_array = False

@@ -35,7 +35,7 @@ def problems_of_outputs(notebook):
 
 
 def problem_of_size(path, size):
-    """A list of a sentence, where a notebook is too large to be kept."""
+    """A list of a sentence, if a notebook is too large to be kept."""
     if size <= MAX_BYTES:
         return []
     return [f"{path.name} has {size:,} bytes; {MAX_BYTES:,} are allowed: draw less, or smaller."]

@@ -76,7 +76,7 @@ def _keep_to_a_half(left):
 
 
 def _can_run(path):
-    """Whether the model that a notebook names is here; where it is not, this is reported."""
+    """Whether the model that a notebook names is here; if it is not, this is reported."""
     if _MODEL not in path.read_text(encoding="utf-8") or weights() is not None:
         return True
     print(f"{path.name}: NOT RUN: {_WEIGHTS}, which holds {_MODEL}, is not installed.")
@@ -124,7 +124,7 @@ def executed(notebook):
 
 
 def _hub():
-    """A hub on the loopback that has the model, where its weights are here."""
+    """A hub on the loopback that has the model, if its weights are here."""
     hub = LocalHub()
     if weights() is not None:
         hub.add(_MODEL, weights())
@@ -143,14 +143,14 @@ def _environment(temporary, hub):
         "IPYTHONDIR": str(temporary / "ipython"),
         "KERAS_BERT_CACHE": str(temporary / "converted"),
         "MPLCONFIGDIR": str(temporary / "matplotlib"),
-        # The package that this process has, also where a path to it is relative.
+        # The package that this process has, also if a path to it is relative.
         "PYTHONPATH": os.pathsep.join([str(_package()), os.environ.get("PYTHONPATH", "")]),
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
 
 
 def weights():
-    """The folder of the hub's model in the package that carries it; None where there is none."""
+    """The folder of the hub's model in the package that carries it; None if there is none."""
     folder = _folder_of(_WEIGHTS)
     return folder and folder / "model"
 

@@ -92,7 +92,7 @@ def pytest_runtest_setup():
 
 
 def pytest_report_header():
-    """Which build of PyTorch the tests compare with, where there is one."""
+    """Which build of PyTorch the tests compare with, if there is one."""
     if importlib.util.find_spec("torch"):
         return f"torch {torch.__version__}, transformers {transformers.__version__}"
 
@@ -122,7 +122,7 @@ def shared_data():
 
 @pytest.fixture
 def interrupts():
-    """Ctrl-C raises KeyboardInterrupt, also where the tests run in the background of a shell."""
+    """Ctrl-C raises KeyboardInterrupt, also if the tests run in the background of a shell."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

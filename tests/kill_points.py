@@ -2,7 +2,7 @@
 
 Python tells its audit hooks of every file that is opened, made, renamed or deleted, before it is:
 so nothing in the library has to know of these tests. `kill_at_every_call` forks a process for each
-kill, which is slow and not safe where TensorFlow is loaded. There, `stop_at_every_call` stays in
+kill, which is slow and not safe if TensorFlow is loaded. There, `stop_at_every_call` stays in
 the process: from the n-th call on, every call raises, so that nothing on the disk changes any more.
 """
 

@@ -38,7 +38,7 @@ def make_mpnet_tokenizer(words=()):
 def make_encoder(tokenizer, *, pooler=True, seed=None, **changes):
     """The same random weights in every call; large ones, so that texts differ.
 
-    With a `pooler` where it can have one, or as a masked LM leaves it. A `seed` does not move with
+    With a `pooler` if it can have one, or as a masked LM leaves it. A `seed` does not move with
     `--shift-seeds`: for a run that is known to learn from these weights.
     """
     keras.utils.set_random_seed(shifted(5) if seed is None else seed)
@@ -62,7 +62,7 @@ def make_encoder(tokenizer, *, pooler=True, seed=None, **changes):
 def encode(encoder, inputs, *more):
     """What an encoder makes of those of `inputs` that it takes: its outputs by name.
 
-    They are `sequence_output`, `pooled_output` where there is a pooler, and any `more`.
+    They are `sequence_output`, `pooled_output` if there is a pooler, and any `more`.
     """
     names = ("sequence_output", *more)
     inputs = {name: inputs[name] for name in encoder.input_names}

@@ -37,7 +37,7 @@ RANKS = [
     ("cli", "cli.*", "__main__"),
 ]
 
-# What builds, trains, saves and loads under JAX where no TensorFlow is installed.
+# What builds, trains, saves and loads under JAX if no TensorFlow is installed.
 WITHOUT_TENSORFLOW = {
     "base",
     "layers",
@@ -341,7 +341,7 @@ def test_a_public_name_is_the_same_whenever_it_is_asked_for():
 
 
 def defined_in(path):
-    """The names that a module has at its top, or whatever it is asked for where they are lazy."""
+    """The names that a module has at its top, or whatever it is asked for if they are lazy."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

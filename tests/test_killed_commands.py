@@ -107,7 +107,7 @@ def kills(place, run, *, begin=lambda: None, events=PUBLISHING):
 def is_rejected_on_a_full_disk(place, run):
     """Runs `run()`, which writes below the folder `place`, on a disk with room for next to nothing.
 
-    It is a tmpfs where this process may mount one, and else a limit on the size of files.
+    It is a tmpfs if this process may mount one, and else a limit on the size of files.
     """
     shutil.rmtree(place)
     place.mkdir()

@@ -5,6 +5,7 @@ import re
 import string
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -66,7 +67,7 @@ class _Formatter(string.Formatter):
 class InputError(ValueError):
     """Something that the user passed is invalid: a file, a flag, a folder.
 
-    The message is one sentence: what is wrong, where (file and line where there is one) and what
+    The message is one sentence: what is wrong, where (file and line if there is one) and what
     was expected. The command line prints it and exits with 2; a notebook shows it without the
     traceback.
     """
@@ -80,7 +81,7 @@ class InputError(ValueError):
         """An error whose message is a `Naming`."""
         return cls(Naming(template, *replacements))
 
-    def worded(self, spelled):
+    def worded(self, spelled: Callable[[str], str]) -> str:
         """The message, with arguments as `Naming.worded` has them."""
         message = self._message
         return message.worded(spelled) if isinstance(message, Naming) else str(self)

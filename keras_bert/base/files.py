@@ -9,7 +9,7 @@ holds a lock on it; what nobody holds was left by an interruption.
 
 An interruption at any moment leaves either the old or the new. A file is replaced by `os.replace`,
 a folder that is not empty by Linux's exchange of two names. Two cases need several renames: files
-that belong together, and folders where the file system has no exchange. There the hidden folder is
+that belong together, and folders if the file system has no exchange. There the hidden folder is
 first renamed to `….ready`, which is the moment that decides, and its content is then moved in. The
 next writer (or `clear_leftovers`) completes an interrupted move. Until then the name itself is
 missing, so that half of the old and half of the new is never read.
@@ -80,7 +80,7 @@ _TYPE_NAMES = {list: "a list", str: "a text", bool: "true or false", int: "a num
 
 
 class NotJson(ValueError):
-    """A text cannot be read as JSON. `line` is where, from 1; None where it is the whole."""
+    """A text cannot be read as JSON. `line` is where, from 1; None if it is the whole."""
 
     def __init__(self, message, *, line=None):
         super().__init__(message)
@@ -179,14 +179,14 @@ def is_temporary(name, of=None):
 
 
 # Libraries put the system's words into errors of their own classes (TensorFlow, safetensors). Some
-# can only be about writing; the others count where the text names the place, too.
+# can only be about writing; the others count if the text names the place, too.
 _WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _ANYTHING = (errno.EACCES, errno.EPERM, errno.EIO)
 
 
 @contextlib.contextmanager
 def system_errors(path):
-    """Raises `InputError` where the system does not let the body of a `with` write `path`.
+    """Raises `InputError` if the system does not let the body of a `with` write `path`.
 
     No space, no permission, a read-only disk, a folder that cannot be made: the message has the
     path and the system's words, whether they came as an `OSError` or in a library's own error. An
@@ -244,7 +244,7 @@ def new_file(path, *, clear=True):
 
     Args:
         path: the destination.
-        clear: False where `clear_leftovers`, which lists the whole folder, need not be called.
+        clear: False if `clear_leftovers`, which lists the whole folder, need not be called.
 
     Raises:
         InputError: the system does not let it be written.
@@ -275,7 +275,7 @@ def _published(path, *, is_folder=False, clear=True):
 def scratch_folder(path):
     """Gives an empty hidden folder next to `path` for the body of a `with`; nothing is published.
 
-    Raises `InputError` where the system does not let it be written.
+    Raises `InputError` if the system does not let it be written.
     """
     with system_errors(path), _temporary(Path(os.path.realpath(path))) as folder:
         yield folder
@@ -371,7 +371,7 @@ def _publish(folder, path):
 
 
 def _replace(new, path):
-    """Puts `new` in the place of `path` at once; False where that is not possible."""
+    """Puts `new` in the place of `path` at once; False if that is not possible."""
     try:
         os.replace(new, path)  # over a file, an empty folder or nothing
     except OSError as error:
@@ -382,7 +382,7 @@ def _replace(new, path):
 
 
 def _exchange(a, b):
-    """Exchanges two paths at once; False where system or file system cannot do it."""
+    """Exchanges two paths at once; False if system or file system cannot do it."""
     import ctypes  # seldom needed, and not free to load
 
     try:
@@ -399,7 +399,7 @@ def _exchange(a, b):
 def _move_in(ready, path):
     """Moves all of a decided folder to its destination, `path` last; may be called again."""
     new, before = ready / path.name, ready / f"{path.name}{_BEFORE}"
-    # Where both are there, somebody has put something at `path` since: that stays.
+    # If both are there, somebody has put something at `path` since: that stays.
     if new.exists() and not (before.exists() and path.exists()):
         if path.exists():
             os.rename(path, before)

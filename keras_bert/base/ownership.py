@@ -19,7 +19,7 @@ from keras_bert.base.formatting import listed
 def check_output_folder(path, *, is_ours, inputs=(), force=False):
     """Raises `InputError` unless a folder may be written at `path`.
 
-    It may where there is nothing or an empty folder, and with `force` if `is_ours(path)`: the
+    It may if there is nothing or an empty folder, and with `force` if `is_ours(path)`: the
     folder has the mark of the command that asks. It is never one of the `inputs` of the same call
     (see `reject_input_as_output`).
     """
@@ -102,7 +102,7 @@ def files_below(folder, names):
 
 
 def reject_input_as_output(inputs, output):
-    """Raises `InputError` where an input is the output, or is in it, however it is spelled.
+    """Raises `InputError` if an input is the output, or is in it, however it is spelled.
 
     An input is a path or a glob; a link, also one in a folder that is an input, is what it points
     to, and a hard link is the same file. What is not a path of this machine (`-`, `tfds:…`, another
@@ -229,7 +229,7 @@ def lock_folder(folder, *, name=OWNER_FILE):
     however that ends, and on shared disks it holds between machines. The file names the owner.
     (The package `filelock` leaves its file in the folder, and does not name the owner.)
 
-    Raises `InputError` that names the process where another one owns the folder.
+    Raises `InputError` that names the process if another one owns the folder.
     """
     folder = Path(folder)
     with system_errors(folder):

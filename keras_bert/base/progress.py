@@ -21,13 +21,13 @@ class ProgressBar:
     Args:
         description: what is done, in a few words.
         unit: what is counted, a plural.
-        total: how many there are; None where that is unknown.
+        total: how many there are; None if that is unknown.
         completed: how many an earlier session has done.
         transient: whether the bar disappears when it is closed.
-        line_seconds: where no bar is drawn: the time between plain lines, the last of which is
+        line_seconds: if no bar is drawn: the time between plain lines, the last of which is
             written by `close`. None writes nothing there.
         poll: function that is called with this object before each redraw, to call `update`; not
-            called where no bar is drawn.
+            called if no bar is drawn.
         enabled: False shows nothing anywhere, but for what `write` is called with.
 
     Attributes:
@@ -111,7 +111,7 @@ class ProgressBar:
                 self._write_state()
 
     def write(self, line):
-        """Writes a line that stays, above the bar where there is one; nothing where quiet."""
+        """Writes a line that stays, above the bar if there is one; nothing if quiet."""
         if is_quiet():
             return
         if self.is_drawn and not self._is_closed:
@@ -120,7 +120,7 @@ class ProgressBar:
             print(line, file=self._stream, flush=True)
 
     def close(self):
-        """Draws the bar a last time and ends its line; nothing where that is done."""
+        """Draws the bar a last time and ends its line; nothing if that is done."""
         if self._is_closed:
             return
         self._is_closed = True

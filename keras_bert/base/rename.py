@@ -25,7 +25,7 @@ class Rename:
         theirs: the foreign name.
         shape: the shape of what the line moves as it is in ours, in letters: "D I".
         transposed: theirs is the transpose of ours.
-        folded: the shape of theirs, where its axes are ours split or joined: "D N H".
+        folded: the shape of theirs, if its axes are ours split or joined: "D N H".
         part: (k, n): the line moves the k-th, from 0, of n equal parts of ours along its last axis.
         their_part: (k, n): the same of theirs, along the axis that is the last one of ours.
         not_in: the layers that do not have this weight.
@@ -155,9 +155,9 @@ def _part(array, part):
 
 
 def numbers(array, name, *, source):
-    """A foreign tensor as it was read; InputError, which names it, where it does not hold weights.
+    """A foreign tensor as it was read; InputError, which names it, if it does not hold weights.
 
-    That is, where it holds texts or whole numbers, or NaN or infinity, which a run that diverged
+    That is, if it holds texts or whole numbers, or NaN or infinity, which a run that diverged
     leaves: all predictions with such weights are NaN.
     """
     if array.dtype.kind != "f" and array.dtype != _BFLOAT16:
@@ -216,7 +216,7 @@ def variable(model, path):
 
 
 def weights_by_path(model):
-    """A model's weights by Keras's paths, with merged kernels where layers have LoRA.
+    """A model's weights by Keras's paths, with merged kernels if layers have LoRA.
 
     A and B are there, too.
     """

@@ -46,7 +46,7 @@ class About:
     """A setting's description, in addition to its name, type and default.
 
     Attributes:
-        help: one line; the default is added where there is one.
+        help: one line; the default is added if there is one.
         unit: placeholder of its value in the help ("STEPS").
         choices: the only values.
         at_least, above, below, at_most: the bounds of a number. A whole number without `at_most` is
@@ -61,7 +61,7 @@ class About:
         positional: on the command line it has no flag.
         several: a list of values is allowed, too; a list of one is its value.
         instead_of: the setting that it excludes, and that excludes it.
-        flag: the name of its flag, where that is not the setting's.
+        flag: the name of its flag, if that is not the setting's.
         group: the group of `HELP_GROUPS` that its flag is in. None is "data" with
             `reads`, "task and model" with `stored`, and otherwise "options".
         common: whether --help shows its flag; --help-all shows all.
@@ -409,7 +409,7 @@ def takes_of_model(
 
 
 def _without_init(annotation):
-    """The type of an argument, also where it is an `InitVar`."""
+    """The type of an argument, also if it is an `InitVar`."""
     return annotation.type if isinstance(annotation, dataclasses.InitVar) else annotation
 
 
@@ -450,7 +450,7 @@ def mismatch(kind, value):
 
 
 def checked(field, value):
-    """The value of a setting as it is kept; `InputError` where it is invalid."""
+    """The value of a setting as it is kept; `InputError` if it is invalid."""
     kind, optional = value_type(field)
     if value is None and optional:
         return None

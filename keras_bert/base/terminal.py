@@ -44,7 +44,7 @@ def escape_output():
     """Makes standard output and error of this process UTF-8, and all that they write `escaped`.
 
     Text of users (labels, columns, tags, names of files) reaches a terminal in any message, JSON
-    line or traceback, all of which pass here. Where standard output is closed the process ends with
+    line or traceback, all of which pass here. If standard output is closed the process ends with
     status 2, since its result would be lost unnoticed.
     """
     is_closed = sys.stdout is None

@@ -136,7 +136,7 @@ def save_allennlp(model, tokenizer, folder, *, overwrite=False):
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     tensors = _tensors(encoder)
     with new_folder(folder) as temporary:
-        # In memory: HDF5 ends the process where a disk is full.
+        # In memory: HDF5 ends the process if a disk is full.
         content = io.BytesIO()
         with h5py.File(content, "w") as file:
             for name, array in tensors.items():

@@ -48,7 +48,7 @@ def download(name):
     """The folder in the hub's cache that contains a model; only missing files are downloaded.
 
     Those are the config, the tokenizer's files and one form of the weights: safetensors if there
-    are some, and an adapter where there is no whole model. Without a network, the cache is used as
+    are some, and an adapter if there is no whole model. Without a network, the cache is used as
     it is. Raises InputError for whatever prevents it: the name, the hub, the network or the disk.
     """
     repo, revision = parsed(name)

@@ -32,7 +32,7 @@ def load(
 
     Returns:
         (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
-        where the folder of a model that is not BERT's has none.
+        if the folder of a model that is not BERT's has none.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -52,9 +52,9 @@ def load_task(
 
     Args:
         folder: a model folder, the output of a run or a name, as `load` takes them.
-        task: the task type, where the class that a folder of another program names serves several:
+        task: the task type, if the class that a folder of another program names serves several:
             "pair-classifier" for a classifier of pairs. None is the folder's own, else the first.
-        one_text: whether a regression scores single texts, where a folder of another program, with
+        one_text: whether a regression scores single texts, if a folder of another program, with
             `num_labels: 1`, does not say so. None is as the folder says, else pairs.
 
     Returns:
@@ -87,7 +87,7 @@ def with_task_tokens(encoder: "Encoder", tokenizer: "Tokenizer") -> "tuple[Encod
         tokenizer: its `Tokenizer`.
 
     Returns:
-        (encoder, tokenizer): the same two, where nothing is missing or the encoder is not causal.
+        (encoder, tokenizer): the same two, if nothing is missing or the encoder is not causal.
     """
     config, template = encoder.config, tokenizer.template
     if not config.is_causal:
@@ -112,7 +112,7 @@ def with_task_tokens(encoder: "Encoder", tokenizer: "Tokenizer") -> "tuple[Encod
 
 
 def _unused(name, vocabulary):
-    """The name, in more brackets where the vocabulary has such a token."""
+    """The name, in more brackets if the vocabulary has such a token."""
     while name in vocabulary:
         name = f"<{name}>"
     return name

@@ -69,7 +69,7 @@ def model_card(config, *, name=None, settings=None, metrics=None, opens_there=Fa
     Args:
         config: the dictionary of the model's `config.json`.
         name: the model's name; None is its task type.
-        settings: the settings of the run that made it, as in run.json; None where no run is known.
+        settings: the settings of the run that made it, as in run.json; None if no run is known.
         metrics: the contents of metrics.json of that run.
         opens_there: whether the folder is one of sentence-transformers, too.
     """

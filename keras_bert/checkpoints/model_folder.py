@@ -172,7 +172,8 @@ def to_hugging_face(model):
                 stored[model.HEAD_SCALES[head]] = 1.0  # these weights are scaled already
         if model.MIN_LABELS:
             config_json |= labels_to_config(labels)
-        config_json |= model.config_keys()
+        keys = model.config_keys()  # last, whether or not the encoder's file had them already
+        config_json = {key: config_json[key] for key in config_json if key not in keys} | keys
         stored["task"] = model.TASK_TYPE
         stored |= {name: getattr(model.settings, name) for name in model.stored_settings()}
         if model.reader.bilstm is None:

@@ -81,7 +81,7 @@ SCORE_ACTIVATIONS = {
 _PACKAGE = "sentence_transformers."
 MODEL2VEC = "model2vec"  # the `model_type` of its config.json
 _SUPPORTED = (TRANSFORMER, STATIC_EMBEDDING, "Pooling", "Dense", "Normalize")
-_LONGEST = 512  # tokens of an encoder that takes any number, where no file says it
+_LONGEST = 512  # tokens of an encoder that takes any number, if no file says it
 # Keys that change the computation, with the value that changes nothing.
 _REFUSED = {
     "transformer_task": "feature-extraction",
@@ -232,7 +232,7 @@ class SentenceTransformer:
         folder: the path.
         config: the `EncoderConfig` of the folder.
         is_static: whether that is of static vectors.
-        encoder_folder: the folder of the encoder's files; None is `folder`, the only one where it
+        encoder_folder: the folder of the encoder's files; None is `folder`, the only one if it
             may be in a model folder.
 
     Attributes: `settings`, those of a `TextEmbedder` by name.
@@ -415,7 +415,7 @@ def files_of(task):
     """The files of a `TextEmbedder` beside those of its encoder and tokenizer.
 
     Returns {path in the folder: an object or a list for JSON, or tensors by name for safetensors};
-    {} where sentence-transformers would compute something else.
+    {} if sentence-transformers would compute something else.
     """
     if not task.is_standard():
         return {}

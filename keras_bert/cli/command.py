@@ -41,7 +41,7 @@ class Command:
     more_flags: Callable | None = None  # adds flags that are not settings to a parser
     prepare: Callable | None = None  # gets the parsed arguments before the settings are read
     takes_beam_options: bool = False
-    is_job_with_runner: bool = False  # takes Beam's options where --runner is one of them
+    is_job_with_runner: bool = False  # takes Beam's options if --runner is one of them
     backends: tuple = ()  # the Keras backends that it can run on; () if it needs none
 
     @property

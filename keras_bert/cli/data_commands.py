@@ -96,7 +96,7 @@ def _pretrain_command(data, start):
 def _start_from(vocab, data):
     """The flags that continue the model folder of a vocabulary on a data folder.
 
-    None where the vocabulary is not of a model folder, or the model cannot be trained on the data.
+    None if the vocabulary is not of a model folder, or the model cannot be trained on the data.
     """
     path = Path(vocab)
     model = path if path.is_dir() else path.parent
@@ -218,7 +218,7 @@ def inspect(settings, arguments):
     """Show pre-training examples as text.
 
     Subword tokens are joined to words. A masked token is followed by the original in braces:
-    [MASK]{cat}, cat{cat} where the token was kept, dog{cat} where it was replaced by a random one.
+    [MASK]{cat}, cat{cat} if the token was kept, dog{cat} if it was replaced by a random one.
     A span is enclosed in < and >, and the tokens at its boundaries are underlined.
     """
     from keras_bert.records import DataFolder

@@ -158,7 +158,7 @@ def main(argv=None):
 
 
 def _check_environment(command):
-    """Raises `InputError` where the import of the libraries that a command needs would fail."""
+    """Raises `InputError` if the import of the libraries that a command needs would fail."""
     if sys.flags.optimize > 1 and command not in (doctor.doctor, completion):
         raise InputError(
             "TensorFlow Text cannot be imported without docstrings. Set PYTHONOPTIMIZE to 0 or 1, "
@@ -187,7 +187,7 @@ def parse(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     parser, subparsers = make_parser(argv)
     if (task := first_arguments(argv).task) is not None:
-        task_type_named(task)  # raises an error where it is unknown
+        task_type_named(task)  # raises an error if it is unknown
     arguments, rest = parser.parse_known_args(argv)
     name = arguments.command
     if rest and (name is None or not COMMANDS[name].accepts(rest)):
@@ -243,7 +243,7 @@ class _Parser(argparse.ArgumentParser):
         if message:
             file = file or sys.stderr
             file.write(message)
-            file.flush()  # where `main` reports an error: at exit it would be lost
+            file.flush()  # if `main` reports an error: at exit it would be lost
 
     def _check_value(self, action, value):
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:

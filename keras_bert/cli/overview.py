@@ -82,7 +82,7 @@ def show():
 
 
 def next_step(outputs, unfinished):
-    """The next step, as a command where it is one; the arguments are what `look_around` returns."""
+    """The next step, as a command if it is one; the arguments are what `look_around` returns."""
     if unfinished:
         path, command = unfinished[-1]
         if command == "pretraining-data":

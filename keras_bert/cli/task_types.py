@@ -15,7 +15,7 @@ _DEFAULT = "classifier"
 
 
 def first_arguments(argv):
-    """The command, and the arguments that the flags of a command depend on; None where not given.
+    """The command, and the arguments that the flags of a command depend on; None if not given.
 
     The parser of the command reads them again, together with all others.
     """

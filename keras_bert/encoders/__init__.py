@@ -102,7 +102,7 @@ def presets():
 def read_architecture(architecture, vocabulary):
     """Returns the `EncoderConfig` of new weights for a vocabulary.
 
-    Raises `InputError` where the architecture is unknown, its file is not a config, it has a
+    Raises `InputError` if the architecture is unknown, its file is not a config, it has a
     smaller vocabulary, more than a thousand layers, or more weights than this machine's memory.
     """
     name = os.fspath(architecture)

@@ -5,7 +5,7 @@ import reprlib
 import warnings
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
@@ -72,11 +72,17 @@ class EncoderConfig:
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {}
     REQUIRES_TOKENIZER: ClassVar[bool] = False
 
+    if TYPE_CHECKING:  # the fields of every subclass
+        model_type: str
+        vocab_size: int
+        hidden_size: int
+        num_hidden_layers: int
+
     # Not hashed, since JSON's values need not be hashable.
     extra_keys: dict[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     generation_keys: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.model_type not in self.MODEL_TYPES:
             raise ValueError(
                 f"`model_type` must be one of {', '.join(self.MODEL_TYPES)}. "
@@ -107,7 +113,7 @@ class EncoderConfig:
                 )
 
     def _called(self, name):
-        """A field in a message, with its key in a config.json where that is another."""
+        """A field in a message, with its key in a config.json if that is another."""
         key = self.KEYS.get(name, name)
         return f"`{name}`" if key == name else f"`{name}` (`{key}` in config.json)"
 
@@ -195,7 +201,7 @@ class EncoderConfig:
         """
         return cls.from_dict(read_json(path), source=str(path))
 
-    def report_extra_keys(self, *, source):
+    def report_extra_keys(self, *, source: str) -> None:
         """Warns of unknown keys in one line."""
         unknown = [repr(key) for key in self.extra_keys if key not in _TASK_KEYS]
         if unknown:
@@ -313,7 +319,7 @@ class EncoderConfig:
     def _described_layers(self):
         return f"hidden size {self.hidden_size}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self.described})"
 
     def _repr_html_(self):

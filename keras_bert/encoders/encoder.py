@@ -1,7 +1,8 @@
 """The contract of an encoder: all that tasks, training, checkpoints and exports use of one."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -14,9 +15,11 @@ from keras_bert.encoders.lora import Lora, enable_lora
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.heads.pooling import Pooler
+from keras_bert.layers import Tensor
 from keras_bert.layers.dense import with_quantized_parts
 from keras_bert.layers.kernels.fused_attention import reads_lengths
 from keras_bert.layers.kernels.private import set_mask
+from keras_bert.text.vocabulary import Vocabulary
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -55,7 +58,7 @@ class Encoder(keras.Model):
         came_with_pooler: False for weights of a folder without a pooler, as a masked LM leaves it.
         lora: the `Lora` after `enable_lora`, or None.
         recomputes: whether the backward pass computes each layer's activations again, in place of
-            storing them; may be set where CAN_RECOMPUTE.
+            storing them; may be set if CAN_RECOMPUTE.
         came_with_pooling: the pooling that the folder of the weights gives for vectors of whole
             texts (see `keras_bert.heads.pooling`); None if it gives none.
 
@@ -68,17 +71,17 @@ class Encoder(keras.Model):
         ValueError: `config` is not a `CONFIG`.
     """
 
-    CONFIG = EncoderConfig
-    INPUTS = ("input_ids", "input_mask")
-    OBJECTIVES = ()
-    LIMITS = {}
-    WITHOUT_BIAS = ()
-    POOLER_ACTIVATION = None
+    CONFIG: type[EncoderConfig] = EncoderConfig
+    INPUTS: tuple[str, ...] = ("input_ids", "input_mask")
+    OBJECTIVES: tuple[str, ...] = ()
+    LIMITS: dict[str, str] = {}
+    WITHOUT_BIAS: tuple[str, ...] = ()
+    POOLER_ACTIVATION: str | None = None
     CAN_RECOMPUTE = False
 
-    pooler = None
+    pooler: keras.layers.Layer | None = None
     came_with_pooler = True
-    came_with_pooling = None
+    came_with_pooling: str | None = None
     _pooler_is_owned = False
 
     # Whether the weights were trained before: those of a folder, or after `fit`.
@@ -86,7 +89,11 @@ class Encoder(keras.Model):
     lora: Lora | None = None
     recomputes = False
 
-    def __init__(self, config, *, dtype=None, name=None, **kwargs):
+    config: Any  # a CONFIG
+
+    def __init__(
+        self, config: EncoderConfig, *, dtype: Any = None, name: str | None = None, **kwargs: Any
+    ):
         # A relative's config may derive from this one's.
         is_own = isinstance(config, self.CONFIG) and config.model_type in self.CONFIG.MODEL_TYPES
         if not is_own:
@@ -98,7 +105,13 @@ class Encoder(keras.Model):
         super().__init__(dtype=dtype, name=name, **kwargs)
         self.config = config
 
-    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+    def call(
+        self,
+        inputs: dict[str, Tensor],
+        outputs: Collection[str] = ("sequence_output",),
+        causal: bool | None = None,
+        training: bool | None = None,
+    ) -> dict[str, Tensor]:
         """Computes the requested outputs, and nothing else.
 
         Args:
@@ -124,7 +137,7 @@ class Encoder(keras.Model):
         """
         raise NotImplementedError
 
-    def __call__(self, inputs, *more, **options):
+    def __call__(self, inputs: dict[str, Tensor], *more: Any, **options: Any) -> dict[str, Any]:
         """Calls the encoder; the outputs of tokens carry Keras's mask, which is 1 at tokens.
 
         So a layer of Keras over them, such as `GlobalAveragePooling1D`, ignores padding.
@@ -138,7 +151,7 @@ class Encoder(keras.Model):
         return outputs
 
     @property
-    def layer_groups(self):
+    def layer_groups(self) -> list[list[keras.layers.Layer]]:
         """Lists of layers, from the input upward, with every weight.
 
         Layer-wise learning rates, freezing and unfreezing use these groups. They are disjoint:
@@ -149,23 +162,23 @@ class Encoder(keras.Model):
     # What has a default.
 
     @property
-    def input_names(self):
+    def input_names(self) -> tuple[str, ...]:
         """The inputs that a task takes for the encoder: no `sequence_ids` or unused segments."""
         left_out = {"sequence_ids"} | (set() if self.config.num_segments else {"segment_ids"})
         return tuple(name for name in self.INPUTS if name not in left_out)
 
-    def symbolic_inputs(self):
+    def symbolic_inputs(self) -> dict[str, Tensor]:
         """The inputs as `keras.Input` tensors (B, S) by name."""
         return {name: keras.Input((None,), dtype="int32", name=name) for name in self.input_names}
 
     @property
-    def layer_policy(self):
+    def layer_policy(self) -> Any:
         """The `dtype=` of heads over the encoder: its policy, or the map of quantized layers."""
         pooler = () if self.pooler is None else (self.pooler,)
         return with_quantized_parts(self.dtype_policy, self, *pooler)
 
     @property
-    def default_pooling(self):
+    def default_pooling(self) -> str:
         """The default pooling of a head over a whole text: see `keras_bert.heads.pooling`.
 
         It is `came_with_pooling`, or else the `usual_pooling` of the architecture.
@@ -173,7 +186,7 @@ class Encoder(keras.Model):
         return self.came_with_pooling or self.usual_pooling
 
     @property
-    def usual_pooling(self):
+    def usual_pooling(self) -> str:
         """The default pooling of an encoder whose folder gives none.
 
         It is [CLS], unless the weights came without a pooler: a masked LM trains neither.
@@ -183,17 +196,17 @@ class Encoder(keras.Model):
         is_trained = self.came_with_pooler or self.pooler is not None
         return "cls" if is_trained and self.POOLER_ACTIVATION is not None else "mean"
 
-    def default_max_length(self, usual):
+    def default_max_length(self, usual: int) -> int:
         """The default length of a sequence: `usual`, or the positions if they are fewer."""
         longest = self.config.max_length
         return usual if longest is None else min(usual, longest)
 
-    def new_head_transform(self, task_type):
+    def new_head_transform(self, task_type: str) -> keras.layers.Layer | None:
         """The layer between what a task type reads and its last linear layer.
 
         It is that of the class of `transformers` for the task, such as BERT's pooler, from (…, D)
         to (…, D), and belongs to the task: it is trained and saved with the head, over a frozen
-        encoder too. It begins with the weights of `pooler` where there are any.
+        encoder too. It begins with the weights of `pooler` if there are any.
 
         Returns:
             A layer, which is `pooler` from now on; None if that class has no such layer.
@@ -207,18 +220,18 @@ class Encoder(keras.Model):
         self._hold_pooler(self.pooler, is_owned=True)
         return self.pooler
 
-    def has_head_transform(self, task_type):
+    def has_head_transform(self, task_type: str) -> bool:
         """Whether the class of `transformers` for a task type has such a layer."""
         return self.tensor_names(self.config).names_for(task_type).transform is not None
 
-    def new_pooler(self):
+    def new_pooler(self) -> keras.layers.Layer:
         """Makes `pooler` of random weights, which a file replaces; returns it."""
         layer = self.make_pooler()
         layer.build()
         self._hold_pooler(layer, is_owned=False)
         return layer
 
-    def make_pooler(self):
+    def make_pooler(self) -> keras.layers.Layer:
         """The layer that `new_head_transform` returns, with random weights."""
         return Pooler(
             hidden_size=self.config.hidden_size,
@@ -233,7 +246,7 @@ class Encoder(keras.Model):
         object.__setattr__(self, "pooler", layer)
         object.__setattr__(self, "_pooler_is_owned", is_owned)
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """A new language-model head: from hidden states and positions to logits over the tokens."""
         return self._lm_head(name)
 
@@ -243,16 +256,16 @@ class Encoder(keras.Model):
         return LMHead(**{**usual, **options}, dtype=self.layer_policy, name=name)
 
     @property
-    def token_embedding(self):
+    def token_embedding(self) -> keras.layers.Embedding | None:
         """The `keras.layers.Embedding` (V, D) whose weights `lm_head` shares, or None."""
         return None
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: Any) -> TensorNames:
         """The `TensorNames` of a config: the names of the weights in a model folder."""
         return TensorNames.of_variables(cls, config)
 
-    def set_vocabulary(self, vocabulary):
+    def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Tells the encoder the tokens of its ids, such as for reading their characters.
 
         A task with a tokenizer calls it, and a folder that is loaded. Does nothing by default.
@@ -261,13 +274,15 @@ class Encoder(keras.Model):
             vocabulary: the `Vocabulary`.
         """
 
-    def initialize_local_attention(self):
+    def initialize_local_attention(self) -> None:
         """Initializes some attention heads of a new encoder to look at the neighbouring tokens.
 
         Does nothing by default.
         """
 
-    def rebuilt(self, *, config=None, dtype=None, **config_changes):
+    def rebuilt(
+        self, *, config: EncoderConfig | None = None, dtype: Any = None, **config_changes: Any
+    ) -> Self:
         """A copy with these weights.
 
         Args:
@@ -315,14 +330,14 @@ class Encoder(keras.Model):
         """The layers that have LoRA by default: those of queries and values, if there are some."""
         return ()
 
-    def copy_origin_of(self, other):
+    def copy_origin_of(self, other: "Encoder") -> None:
         """Notes that these weights came with what those of another encoder came with."""
         self.came_with_pooler = other.came_with_pooler
         self.came_with_pooling = other.came_with_pooling
 
     # One token at a time, for causal encoders.
 
-    def initial_cache(self, batch_size, max_length):
+    def initial_cache(self, batch_size: int, max_length: int) -> Any:
         """Returns what `step` takes for the first token of sequences of up to `max_length` tokens.
 
         A nested structure of tensors whose first axis is B, such as the keys and values of each
@@ -330,7 +345,7 @@ class Encoder(keras.Model):
         """
         raise NotImplementedError
 
-    def step(self, ids, cache, index):
+    def step(self, ids: Tensor, cache: Any, index: Tensor) -> tuple[Tensor, Any]:
         """The next token of each sequence.
 
         Args:
@@ -343,7 +358,7 @@ class Encoder(keras.Model):
         """
         raise NotImplementedError
 
-    def prefill(self, inputs, max_length):
+    def prefill(self, inputs: dict[str, Tensor], max_length: int) -> tuple[Tensor, Any]:
         """The cache after whole sequences, by default by a `step` for each position.
 
         Args:
@@ -380,7 +395,7 @@ class Encoder(keras.Model):
         )
         return ops.swapaxes(states, 0, 1), cache
 
-    def require(self, *capabilities):
+    def require(self, *capabilities: str) -> None:
         """Raises InputError with the message in `LIMITS` for a capability that it lacks."""
         for capability in capabilities:
             if capability in self.LIMITS:
@@ -398,7 +413,7 @@ class Encoder(keras.Model):
 
     # For subclasses.
 
-    def checked_inputs(self, inputs):
+    def checked_inputs(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns `inputs` if their names and shapes are right; otherwise raises ValueError."""
         names = set(self.input_names)
         packed = (names - {"input_mask"}) | ({"sequence_ids"} & set(self.INPUTS))
@@ -417,7 +432,7 @@ class Encoder(keras.Model):
             )
         return inputs
 
-    def checked_outputs(self, outputs):
+    def checked_outputs(self, outputs: Collection[str]) -> tuple[str, ...]:
         """Returns `outputs` if they are names of outputs; otherwise raises ValueError.
 
         Raises InputError for the attention probabilities of an encoder without attention.
@@ -431,7 +446,13 @@ class Encoder(keras.Model):
             self.require("attention-probabilities")
         return tuple(outputs)
 
-    def compute_output_spec(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+    def compute_output_spec(
+        self,
+        inputs: dict[str, Tensor],
+        outputs: Collection[str] = ("sequence_output",),
+        causal: bool | None = None,
+        training: bool | None = None,
+    ) -> dict[str, Any]:
         # Otherwise Keras would trace all of `call` for it: most of the time to make a task.
         self.checked_inputs(inputs)
         batch, length = inputs["input_ids"].shape
@@ -456,14 +477,14 @@ class Encoder(keras.Model):
         return {name: specs[name]() for name in self.checked_outputs(outputs)}
 
     @property
-    def output(self):
+    def output(self) -> Any:
         """The symbolic outputs of the call with the most outputs.
 
         Keras takes the number of outputs of every call from here, to check a functional model.
         """
         return max((node.outputs for node in self._inbound_nodes), key=len, default=None)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -473,17 +494,19 @@ class Encoder(keras.Model):
 
     # Of a Keras file.
 
-    def save_own_variables(self, store):
+    def save_own_variables(self, store: Any) -> None:
         for weight in () if self.pooler is None else self.pooler.weights:
             store[weight.path.replace("/", ".")] = weight
 
-    def load_own_variables(self, store):
+    def load_own_variables(self, store: Any) -> None:
         if store.keys():
             for weight in (self.pooler or self.new_pooler()).weights:
                 weight.assign(store[weight.path.replace("/", ".")])
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
         return cls(**{**config, "config": cls.CONFIG.from_dict(config["config"])})
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from keras_bert.base import rename
 from keras_bert.base.rename import Rename
@@ -227,7 +228,7 @@ class TensorNames:
         return rename.under(encoder, theirs=self.prefix if class_name in self.classes else "")
 
     def pooler_table(self, class_name=None):
-        """The lines of `Encoder.pooler`, likewise; it is kept where the class has none."""
+        """The lines of `Encoder.pooler`, likewise; it is kept if the class has none."""
         name = PLAIN_POOLER
         if class_name is not None:
             name = self.names(class_name).transform or KEPT + PLAIN_POOLER
@@ -259,7 +260,7 @@ def task_classes(
         answers: the name of the linear layer of question answering.
         transform, choices_transform: see `ClassNames`, of the class for labelled texts, which has
             its dropout before a transform of its own, too, and of the class for choices.
-        tokens_transform: the same of the classes for tokens, the masked LM's among them. Where they
+        tokens_transform: the same of the classes for tokens, the masked LM's among them. If they
             have one, that of texts is over any pooling.
         pooling: what the classes for texts read.
     """
@@ -272,7 +273,10 @@ def task_classes(
     choice = {"classifier": dense("classifier", "classifier", "D 1")}
     tags = {"classifier": dense("classifier", "classifier", "D C")}
     answer = {"qa_outputs": dense("qa_outputs", answers, "D 2")}
-    of_texts = {"pooling": pooling, "transforms_any_pooling": tokens_transform is not None}
+    of_texts: dict[str, Any] = {
+        "pooling": pooling,
+        "transforms_any_pooling": tokens_transform is not None,
+    }
     classes = {
         f"{model}ForMaskedLM": ClassNames(
             task_types=masked, heads=head, transform=tokens_transform

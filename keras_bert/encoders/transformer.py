@@ -1,11 +1,15 @@
 """The one stack of Transformer layers: what all Transformer encoders build, call and cache."""
 
 import math
+from collections.abc import Collection
+from typing import Any
 
+import keras
 from keras import ops
 
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.heads.lm_head import LMTransform
+from keras_bert.heads.lm_head import LMHead, LMTransform
+from keras_bert.layers import Tensor
 from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.layout import Layout, StepLayout
@@ -27,7 +31,14 @@ class TransformerEncoder(Encoder):
     INPUTS = ("input_ids", "input_mask", "segment_ids", "sequence_ids")
     CAN_RECOMPUTE = True
 
-    def __init__(self, config, *, dtype=None, name=None, **kwargs):
+    def __init__(
+        self,
+        config: Any,
+        *,
+        dtype: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         self.positions = self.make_positions()
         self.embeddings = self.make_embeddings()
@@ -50,11 +61,11 @@ class TransformerEncoder(Encoder):
             "dtype": self.dtype_policy,
         }
 
-    def make_positions(self):
+    def make_positions(self) -> keras.layers.Layer | None:
         """The `Positions` of all layers; None if the embeddings alone have positions."""
         return None
 
-    def make_embeddings(self, **options):
+    def make_embeddings(self, **options: Any) -> Embeddings:
         """The `Embeddings`; `options` are those of its arguments that differ from BERT's."""
         config = self.config
         usual = {
@@ -65,11 +76,18 @@ class TransformerEncoder(Encoder):
         }
         return Embeddings(**{**usual, **self._common, **options}, name="embeddings")
 
-    def make_blocks(self):
+    def make_blocks(self) -> list[TransformerBlock]:
         """The Transformer layers in their order, of which several may be one layer."""
         return [self.block(number) for number in range(self.config.num_hidden_layers)]
 
-    def block(self, number, *, attention=None, feed_forward=None, **options):
+    def block(
+        self,
+        number: int,
+        *,
+        attention: dict[str, Any] | None = None,
+        feed_forward: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> TransformerBlock:
         """The Transformer layer of that number, from 0.
 
         Args:
@@ -105,16 +123,16 @@ class TransformerEncoder(Encoder):
             **{**parts, **options}, name=f"block_{number}", dtype=self.dtype_policy
         )
 
-    def norm(self, name, **options):
+    def norm(self, name: str, **options: Any) -> LayerNorm:
         """A new norm; `options` are those of its arguments that differ from BERT's."""
         epsilon = self.config.layer_norm_eps
         return LayerNorm(epsilon=epsilon, name=name, dtype=self.dtype_policy, **options)
 
-    def make_last_norm(self):
+    def make_last_norm(self) -> LayerNorm | None:
         """The norm after the last layer, or None."""
         return None
 
-    def lm_transform(self, **options):
+    def lm_transform(self, **options: Any) -> LMTransform:
         """A new `LMTransform`: BERT's layers before the output embedding of a masked LM.
 
         `options` are those of its arguments that differ from BERT's.
@@ -131,11 +149,11 @@ class TransformerEncoder(Encoder):
         }
         return LMTransform(**{**usual, **options})
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
         return self._lm_head(name, transform=self.lm_transform())
 
-    def scale_residual_outputs(self):
+    def scale_residual_outputs(self) -> None:
         """Scales what 2 L sub-layers add to the residual stream to the size of one."""
         scale = 1 / math.sqrt(2 * self.config.num_hidden_layers)
         for block in self.blocks:
@@ -143,7 +161,7 @@ class TransformerEncoder(Encoder):
                 layer.kernel.assign(layer.kernel * scale)
 
     @property
-    def layer_groups(self):
+    def layer_groups(self) -> list[list[keras.layers.Layer]]:
         first = [layer for layer in (self.embeddings, self.positions) if layer is not None]
         groups = [first, *([block] for block in dict.fromkeys(self.blocks))]
         if self.last_norm is not None:
@@ -151,19 +169,25 @@ class TransformerEncoder(Encoder):
         return groups
 
     @property
-    def default_lora_layers(self):
+    def default_lora_layers(self) -> tuple[str, ...]:
         kernel, parts = "blocks.{i}.attention.query_key_value.kernel", (None, (0, 3), (2, 3))
         lines = self.tensor_names(self.config).encoder
         lines = [line for line in lines if line.ours == kernel and line.part in parts]
         return tuple(line.theirs.split(".")[-2] for line in lines)
 
     @property
-    def token_embedding(self):
+    def token_embedding(self) -> keras.layers.Embedding:
         return self.embeddings.token_embedding
 
     # Whole sequences.
 
-    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+    def call(
+        self,
+        inputs: dict[str, Tensor],
+        outputs: Collection[str] = ("sequence_output",),
+        causal: bool | None = None,
+        training: bool | None = None,
+    ) -> dict[str, Tensor]:
         inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
         layout = Layout(
             input_mask=inputs.get("input_mask"),
@@ -204,17 +228,17 @@ class TransformerEncoder(Encoder):
 
     # One token at a time. The cache is the keys and values of each block.
 
-    def initial_cache(self, batch_size, max_length):
+    def initial_cache(self, batch_size: int, max_length: int) -> Any:
         return [block.initial_cache(batch_size, max_length) for block in self.blocks]
 
-    def prefill(self, inputs, max_length):
+    def prefill(self, inputs: dict[str, Tensor], max_length: int) -> tuple[Tensor, Any]:
         # All positions at once; keys and values are computed a second time, from their inputs.
         states = self(inputs, outputs=("hidden_states",), causal=True)["hidden_states"]
         is_token = ops.cast(inputs["input_mask"], "bool")
         blocks = zip(self.blocks, states, strict=False)
         return states[-1], [block.cache_of(x, is_token, max_length) for block, x in blocks]
 
-    def step(self, ids, cache, index):
+    def step(self, ids: Tensor, cache: Any, index: Tensor) -> tuple[Tensor, Any]:
         x = self.embeddings(ids[:, None], None, index[:, None], training=False)[:, 0]  # (B, D)
         keys, _ = cache[0]
         layout = StepLayout(index, keys)

@@ -21,7 +21,10 @@ class TransformerConfig(EncoderConfig):
     `max_position_embeddings`, `initializer_range` and `layer_norm_eps`.
     """
 
-    def __post_init__(self):
+    num_attention_heads: int
+    max_position_embeddings: int
+
+    def __post_init__(self) -> None:
         super().__post_init__()
         fields = self._own_fields()
         sizes = (
@@ -84,7 +87,7 @@ class TransformerConfig(EncoderConfig):
 class BidirectionalConfig(TransformerConfig):
     """The fields that most bidirectional encoders have, by BERT's names.
 
-    Sizes have no default. A subclass has other defaults and fields of its own, and `KEYS` where
+    Sizes have no default. A subclass has other defaults and fields of its own, and `KEYS` if
     `transformers` has other names.
 
     Attributes:
@@ -131,7 +134,7 @@ class BidirectionalConfig(TransformerConfig):
     layer_norm_eps: float = 1e-12
     pad_token_id: int | None = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.pad_token_id is None:
             object.__setattr__(self, "pad_token_id", type(self).pad_token_id)
         super().__post_init__()
@@ -159,7 +162,7 @@ class BidirectionalConfig(TransformerConfig):
 
     @property
     def num_segments(self) -> int:
-        """`type_vocab_size`, or 0 where that is 1: every token is in the same segment."""
+        """`type_vocab_size`, or 0 if that is 1: every token is in the same segment."""
         return self.type_vocab_size if self.type_vocab_size > 1 else 0
 
 

@@ -72,7 +72,7 @@ class TiedHead(Layer):
         """The cross-entropies of labels, and whether they are most probable, of vectors.
 
         Shapes: x (B, P, E), as within `vectors_for_the_loss`, and labels (B, P) -> float32 (B, P)
-        nats, and float32 (B, P) of 1 and 0. Called where `loss_is_by_blocks`.
+        nats, and float32 (B, P) of 1 and 0. Called if `loss_is_by_blocks`.
         """
         # Outside of the layer's call a variable may be cast when it is read.
         table = stored(self.token_embedding.embeddings)
@@ -151,7 +151,7 @@ class LMHead(TiedHead):
     Args:
         token_embedding: the encoder's `keras.layers.Embedding` (V, E).
         transform: a layer (R, D) -> (R, E) before the output embedding, such as an `LMTransform`,
-            or None where E is D.
+            or None if E is D.
         use_bias: add a bias (V,).
         dtype: the encoder's policy; None is Keras's own setting.
     """

@@ -35,7 +35,7 @@ def pooled(encoded, mask, *, pooling, transform, skipped=None):
 
     Args:
         encoded: the encoder's outputs by name (see `encoder_outputs`).
-        mask: (B, S), 1 at tokens; None where `pooling` is "cls".
+        mask: (B, S), 1 at tokens; None if `pooling` is "cls".
         pooling: see `parts_of`.
         transform: a layer (B, D) -> (B, D), or None.
         skipped: int (B,), how many tokens at the beginning of each sequence are left out, which

@@ -18,7 +18,7 @@ ACTIVATIONS = {
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Projection(Layer):
-    """activation(x W + b), and with a residual plus x, or plus x R where the sizes differ.
+    """activation(x W + b), and with a residual plus x, or plus x R if the sizes differ.
 
     Shapes: x (…, D) -> (…, U).
 

@@ -1,5 +1,8 @@
 """The layer between encoder and head: layers, their mix, static vectors and a BiLSTM."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
@@ -8,7 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.heads import CONCAT, LAST, MEAN, MIX, layer_numbers
 from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.lm_head import NextTokenLoss
-from keras_bert.layers import Layer
+from keras_bert.layers import Layer, Tensor
 from keras_bert.layers.kernels.private import set_mask
 from keras_bert.layers.kernels.program import use_cudnn
 
@@ -29,7 +32,7 @@ class TokenReader(Layer):
         num_layers: L, the layers of the encoder, whose hidden states are numbered from 0, the
             embeddings.
         hidden_size: D, the size of the encoder's vectors.
-        layers: a name of `keras_bert.heads`. None is "last", or "mix-all" where there
+        layers: a name of `keras_bert.heads`. None is "last", or "mix-all" if there
             is a `mix`.
         mix: the arguments `layer_norm_eps` and `l2` of a learned mix; None is None and 0.
         static_vectors: a layer from `input_ids` and `input_mask` to `sequence_output` (B, S, E), by
@@ -50,7 +53,7 @@ class TokenReader(Layer):
         num_layers: int,
         hidden_size: int,
         layers: str | None = None,
-        mix: dict[str, float | None] | None = None,
+        mix: dict[str, Any] | None = None,
         static_vectors: keras.layers.Layer | None = None,
         bilstm: int | None = None,
         dtype=None,
@@ -164,7 +167,7 @@ class TokenReader(Layer):
 class WithoutMasks(keras.Operation):
     """An encoder's outputs by name without Keras's masks, the same tensors.
 
-    A head reads `input_mask` where it needs it. With a mask on its outputs Keras would weight the
+    A head reads `input_mask` if it needs it. With a mask on its outputs Keras would weight the
     losses by it, too.
     """
 
@@ -188,27 +191,30 @@ class ReadingModel(keras.Model):
     attributes.
     """
 
-    ENCODER_OUTPUTS = ("sequence_output",)
-    HEAD_READS = ()
-    HEAD_INPUTS = {}
-    SEQUENCE_AXES = ()
-    HEADS = ()
+    ENCODER_OUTPUTS: tuple[str, ...] = ("sequence_output",)
+    HEAD_READS: tuple[str, ...] = ()
+    HEAD_INPUTS: dict[str, tuple[int | None, ...]] = {}
+    SEQUENCE_AXES: tuple[int | None, ...] = ()
+    HEADS: tuple[str, ...] = ()
 
-    encoder = reader = transform = next_token_loss = None
+    encoder: Any = None
+    reader: Any = None
+    transform: Any = None
+    next_token_loss: NextTokenLoss | None = None
 
-    def feature_inputs(self):
+    def feature_inputs(self) -> dict[str, Tensor]:
         """The encoder's inputs as symbolic int32 tensors (B, S), or (B, n, S), by name."""
         return symbolic_inputs(dict.fromkeys(self.encoder.input_names, (*self.SEQUENCE_AXES, None)))
 
-    def to_sequences(self, x):
+    def to_sequences(self, x: Tensor) -> Tensor:
         """A feature of the task (B, …, S) -> (R, S), of the encoder's sequences."""
         return FlattenChoices()(x) if self.SEQUENCE_AXES else x
 
-    def to_examples(self, x, features):
+    def to_examples(self, x: Tensor, features: dict[str, Tensor]) -> Tensor:
         """Vectors of the encoder's sequences (R, S, D) -> of the task's `features` (B, …, S, D)."""
         return GroupChoices()(x, features["input_ids"]) if self.SEQUENCE_AXES else x
 
-    def make_next_token_loss(self, weight):
+    def make_next_token_loss(self, weight: float) -> NextTokenLoss:
         """Returns the `NextTokenLoss` of the encoder; InputError if it cannot be trained."""
         encoder = self.encoder
         if not encoder.config.is_causal:
@@ -226,7 +232,9 @@ class ReadingModel(keras.Model):
             lm_head=encoder.lm_head(), weight=weight, dtype=encoder.layer_policy, name="lm_loss"
         )
 
-    def with_next_token_loss(self, encoded, inputs):
+    def with_next_token_loss(
+        self, encoded: dict[str, Any], inputs: dict[str, Tensor]
+    ) -> dict[str, Any]:
         """The encoder's outputs, of which the last layer's passes through `next_token_loss`."""
         if self.next_token_loss is None:
             return encoded
@@ -239,28 +247,30 @@ class ReadingModel(keras.Model):
         return {**encoded, "sequence_output": hidden}
 
     @property
-    def encoder_outputs(self):
+    def encoder_outputs(self) -> tuple[str, ...]:
         """The outputs requested of the encoder, for the head or for the reader before it."""
         return self.reader.requested(self.ENCODER_OUTPUTS)
 
     @property
-    def inputs_of_head(self):
+    def inputs_of_head(self) -> tuple[str, ...]:
         """Names of the task's inputs that the head and the reader before it read."""
         names = (*self.HEAD_READS, *self.reader.input_names, *self.HEAD_INPUTS)
         return tuple(dict.fromkeys(names))
 
-    def head(self, selected, inputs):
+    def head(self, selected: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """The result of the reader's `select`, and `inputs_of_head`, by name -> the outputs."""
         return self.build_head(self.read_vectors(selected, inputs), inputs)
 
-    def encoded(self, inputs, training=None, causal=None):
+    def encoded(
+        self, inputs: dict[str, Tensor], training: bool | None = None, causal: bool | None = None
+    ) -> dict[str, Any]:
         """The inputs of `build_head`, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
         encoded = WithoutMasks()(encoded)
         return self.read_vectors(self.reader.select(encoded), inputs)
 
-    def read_vectors(self, selected, inputs):
+    def read_vectors(self, selected: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Any]:
         """The first argument of `build_head`: what the reader makes of its `select`."""
         if not self.reader.head_layers:
             return selected
@@ -268,14 +278,14 @@ class ReadingModel(keras.Model):
         return self.reader(selected, {name: self.to_sequences(inputs[name]) for name in names})
 
     @property
-    def heads(self):
+    def heads(self) -> dict[str, keras.layers.Layer]:
         """The layers with weights of the head by name: those of the reader, and HEADS."""
         heads = dict(self.reader.head_layers)
         if self.transform is not None:
             heads["transform"] = self.transform
         return {**heads, **{name: getattr(self, name) for name in self.HEADS}}
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """The head: ENCODER_OUTPUTS and the task's inputs -> outputs, symbolic, all by name.
 
         Of the encoder's inputs only HEAD_READS are guaranteed: a frozen encoder's outputs come
@@ -289,20 +299,20 @@ class ReadingModel(keras.Model):
         return self.reader.groups_read(self.encoder.layer_groups)
 
     @property
-    def trainable_variables(self):
+    def trainable_variables(self) -> list:
         return self._without_unread(super().trainable_variables)
 
     @property
-    def trainable_weights(self):
+    def trainable_weights(self) -> list:
         return self._without_unread(super().trainable_weights)
 
     @property
-    def non_trainable_variables(self):
+    def non_trainable_variables(self) -> list:
         trained = {id(variable) for variable in self.trainable_variables}
         return [variable for variable in self.variables if id(variable) not in trained]
 
     @property
-    def non_trainable_weights(self):
+    def non_trainable_weights(self) -> list:
         trained = {id(variable) for variable in self.trainable_weights}
         return [variable for variable in self.weights if id(variable) not in trained]
 
@@ -328,7 +338,7 @@ class ScalarMix(Layer):
 
     Shapes: a list or tuple of K tensors (B, S, D) -> (B, S, D).
 
-    w is initialized to zero, so that the mix begins as the average, and γ to one. Where
+    w is initialized to zero, so that the mix begins as the average, and γ to one. If
     `layer_norm_eps` is a number, each h_k is first normalised over its last axis (Ba et al. 2016,
     without scale and offset); the published code took mean and variance over all tokens of a batch,
     which makes a text's result depend on the other examples in the batch.
@@ -343,7 +353,7 @@ class ScalarMix(Layer):
         ValueError: λ is negative, or (on a call) there are not K tensors, or their shapes differ.
     """
 
-    def __init__(self, *, num_layers, layer_norm_eps, l2, **kwargs):
+    def __init__(self, *, num_layers: int, layer_norm_eps: float | None, l2: float, **kwargs: Any):
         super().__init__(**kwargs)
         if num_layers < 1 or l2 < 0:
             raise ValueError(
@@ -362,7 +372,7 @@ class ScalarMix(Layer):
                 dtype=self.dtype_policy,
             )
 
-    def build(self, hidden_shapes):
+    def build(self, hidden_shapes: Sequence[Any]) -> None:
         self._check(hidden_shapes)
         if self.layer_norm is not None:
             self.layer_norm.build(hidden_shapes[0])
@@ -377,7 +387,7 @@ class ScalarMix(Layer):
         self.gamma = self.add_weight(shape=(), initializer="ones", autocast=False, name="gamma")
         self.built = True
 
-    def call(self, hidden_states):
+    def call(self, hidden_states: Sequence[Tensor]) -> Tensor:
         self._check([hidden.shape for hidden in hidden_states])
         # γ is part of the factors, which saves a pass over the mix.
         factors = self.gamma * ops.softmax(self.scores)  # (K,)
@@ -389,11 +399,11 @@ class ScalarMix(Layer):
         return mix
 
     @property
-    def layer_weights(self):
+    def layer_weights(self) -> np.ndarray:
         """s, a float32 array (K,) that sums to one: the weight of each layer in the mix."""
         return np.asarray(ops.convert_to_numpy(ops.softmax(self.scores)))
 
-    def compute_output_shape(self, hidden_shapes):
+    def compute_output_shape(self, hidden_shapes: Sequence[Any]) -> tuple:
         return tuple(hidden_shapes[0])
 
     def _check(self, shapes):

@@ -126,7 +126,7 @@ class SpanRepresentation(Layer):
     def _spans_from(self, words, firsts, *, longest, lasts=None):
         """All spans of 1 to L = `longest` words from N words: firsts (B, N) -> (B, N, L, R).
 
-        Where `lasts` (B, N) are given, only the spans up to these words are needed.
+        If `lasts` (B, N) are given, only the spans up to these words are needed.
         """
         width = ops.arange(longest, dtype="int32")  # one less than the words of a span
         reached = ops.minimum(firsts[..., None] + width, ops.shape(words)[1] - 1)  # (B, N, L)

@@ -51,7 +51,7 @@ def generate(*, on_text=None, **settings) -> list[GeneratedText]:
     Without `temperature`, `top_k` and `top_p` the next token is always the most probable one
     (greedy decoding). With any of them it is drawn at random: prompt n with the seed `seed` + n,
     so that it depends neither on the other prompts nor on how many there are. A text ends with the
-    token that ends texts in training ([SEP], or GPT's end of text), after `max_tokens`, and where
+    token that ends texts in training ([SEP], or GPT's end of text), after `max_tokens`, and when
     the model has no more positions.
 
     Args:

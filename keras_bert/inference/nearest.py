@@ -68,7 +68,7 @@ class WordVectors:
         tokenizer: the `Tokenizer` of the tokens.
     """
 
-    def __init__(self, table, tokenizer):
+    def __init__(self, table: Any, tokenizer: Any):
         table = np.asarray(table, np.float32)[: len(tokenizer)]
         self.table = unit_vectors(table)
         self.tokenizer = tokenizer

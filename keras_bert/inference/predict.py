@@ -30,14 +30,14 @@ from keras_bert.text.vocabulary import note_on_unknown
 def predict(model=None, data=None, *, as_dataframe=False, report=None, **settings) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
-    Where a file has labels, they are included as `expected`. Labels are strings, as
+    If a file has labels, they are included as `expected`. Labels are strings, as
     `keras_bert.readers.labels` writes numbers and truth values. A row without a text is left out,
     counted and reported with its line. Of a folder of texts each has its `file`.
 
     Args:
         **settings: the fields of `PredictSettings`, and those of the model's task.
         as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
-            where that is a DataFrame or a Series: the columns of a table of texts, and those of the
+            if that is a DataFrame or a Series: the columns of a table of texts, and those of the
             prediction (see `PredictionRows`).
         report: a function that is called with a line on how the file was read, and at the end with
             others on what was left out, and if the vocabulary does not fit the text. Without it,

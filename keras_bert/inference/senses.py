@@ -5,7 +5,7 @@ Shapes: N marked words, K senses, D the size of a vector.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from os import PathLike
@@ -61,11 +61,20 @@ class SenseVectors:
         vectors: float32 (K, D), the mean of the vectors of each sense's words.
         forms: word form in lower case -> the words that it was seen as.
         layers: the layers that the vectors are made of.
-        metrics: see `senses`; {} where it was loaded.
+        metrics: see `senses`; {} if it was loaded.
         model: the folder, or the pair of an encoder and its tokenizer, that makes the vectors.
     """
 
-    def __init__(self, senses, vectors, forms, *, layers, model, metrics=None):
+    def __init__(
+        self,
+        senses: Sequence[Sense],
+        vectors: Any,
+        forms: dict[str, set[str]],
+        *,
+        layers: str,
+        model: Any,
+        metrics: dict[str, Any] | None = None,
+    ):
         self.senses = senses
         self.vectors = np.asarray(vectors, np.float32)
         self.forms = forms
@@ -176,7 +185,7 @@ class SenseVectors:
 
         Args:
             path: the file.
-            model: the folder, where it has moved, or a pair of an encoder and its tokenizer.
+            model: the folder, if it has moved, or a pair of an encoder and its tokenizer.
 
         Raises:
             InputError: it is another file, or the folder does not have the model of these vectors.

@@ -156,7 +156,7 @@ class SensesSettings(TextFileSettings):
 
     @property
     def all_layers(self):
-        """`layers` as a list; None where all are compared."""
+        """`layers` as a list; None if all are compared."""
         return [self.layers] if isinstance(self.layers, str) else self.layers
 
 

@@ -1,5 +1,6 @@
 """Which examples make which batch: by length, by a number of tokens, in parts for devices."""
 
+import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -26,7 +27,7 @@ _Function = TypeVar("_Function", bound=Callable)
 
 
 def without_autograph(function: _Function) -> _Function:
-    """The function as it is, where AutoGraph would write Python files to a temporary folder."""
+    """The function as it is, if AutoGraph would write Python files to a temporary folder."""
     return tf.autograph.experimental.do_not_convert(function)
 
 
@@ -268,9 +269,11 @@ class SequenceBatches:
         """
         self.check_trainable()
         first_epoch, skipped = divmod(first_step, steps)
+        # TensorFlow keeps functions in Python as long as the process lives, but not the dataset.
+        kept_by_dataset = weakref.ref(self)
 
         def chosen(epoch):
-            plan = self.epoch_batches(count=steps, seed=seed, epoch=int(epoch))
+            plan = kept_by_dataset().epoch_batches(count=steps, seed=seed, epoch=int(epoch))
             return _flat(plan[skipped:] if epoch == first_epoch else plan)
 
         def batches_of(epoch):

@@ -1,8 +1,12 @@
 """The encoder's layers, in `keras.ops` alone."""
 
 import inspect
+from typing import Any
 
 import keras
+
+# What layers compute with: a tensor of the backend, a symbolic one of Keras, or an array.
+Tensor = Any
 
 
 class Layer(keras.layers.Layer):
@@ -11,7 +15,7 @@ class Layer(keras.layers.Layer):
     Keras's default config has no layers, functions or dtype policies among the arguments.
     """
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         layer = super().__new__(cls, *args, **kwargs)
         bound = inspect.signature(cls.__init__).bind(layer, *args, **kwargs)
         bound.apply_defaults()
@@ -20,7 +24,7 @@ class Layer(keras.layers.Layer):
         object.__setattr__(layer, "settings", settings)  # not tracked: its layers are attributes
         return layer
 
-    def compute_mask(self, inputs, previous_mask):
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
         """None: Keras's mask of an input, which an encoder's outputs have, goes no further."""
         return None
 
@@ -30,7 +34,7 @@ class Layer(keras.layers.Layer):
         arguments = (p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
         return [name for name in arguments if name != "dtype"]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         settings = {
             name: keras.saving.serialize_keras_object(value)
             for name, value in self.settings.items()
@@ -38,7 +42,7 @@ class Layer(keras.layers.Layer):
         return {**super().get_config(), **settings}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Any:
         settings = {
             name: keras.saving.deserialize_keras_object(config[name])
             for name in cls._setting_names()

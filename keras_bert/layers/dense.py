@@ -120,7 +120,7 @@ def dense(units, *, initializer_range, name, dtype, use_bias=True):
 
 
 def logits_layer(units, *, initializer_range, name, dtype, use_bias=True):
-    """A dense layer that gives logits: as `dense`, but in float32 where `dtype` is a shorter type.
+    """A dense layer that gives logits: as `dense`, but in float32 if `dtype` is a shorter type.
 
     A bfloat16 has 8 bits: logits of about 10 would be rounded to steps of 1/16, and probabilities
     by up to 3 %.
@@ -209,7 +209,7 @@ def with_quantized_parts(policy, *layers):
     with its own policy needs the map of all of them.
 
     Returns:
-        `policy` where no part is quantized, otherwise a `DTypePolicyMap` by the parts' paths.
+        `policy` if no part is quantized, otherwise a `DTypePolicyMap` by the parts' paths.
     """
     if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
         return policy  # parts made with it add themselves

@@ -31,7 +31,7 @@ def embedded(embedding, ids, *, dtype):
 class Embeddings(Layer):
     """The sum of token, position and segment embeddings, with LayerNorm and dropout.
 
-    What a model lacks is left out: positions, segments, the LayerNorm. Where the embeddings do not
+    What a model lacks is left out: positions, segments, the LayerNorm. If the embeddings do not
     have the hidden size, a dense layer projects them (Lan et al. 2020, section 3.1).
 
     Shapes: input_ids (B, S), segment_ids (B, S) or None, positions (B, S) or None -> (B, S, D).
@@ -48,7 +48,7 @@ class Embeddings(Layer):
         dropout: fraction of the sums set to zero in training.
         layer_norm: the norm of the sums, or None.
         initializer_range: standard deviation of new weights.
-        has_projection: whether there is that layer where they have the hidden size, too.
+        has_projection: whether there is that layer if they have the hidden size, too.
 
     Raises:
         ValueError: the sequence is longer than there are positions.
@@ -122,7 +122,7 @@ class Embeddings(Layer):
         return x if self.projection is None else self.projection(x)  # (B, S, D)
 
     def _positions(self, input_ids, positions):
-        """The embeddings of positions: (B, S, E), or (S, E) where they are in order."""
+        """The embeddings of positions: (B, S, E), or (S, E) if they are in order."""
         length = input_ids.shape[1]
         if length is not None and length > self.max_length:
             raise ValueError(

@@ -12,7 +12,7 @@ class Layout:
     """The layout of a batch, which every layer takes with the batch's vectors.
 
     It is made once per forward pass, and decides which positions the layers work on: x (R, D) holds
-    the vectors of R positions of the batch, all B * S of them or, where that is faster, those of
+    the vectors of R positions of the batch, all B * S of them or, if that is faster, those of
     the tokens alone (B batch, S sequence, D hidden size).
 
     Args:
@@ -73,7 +73,7 @@ class Layout:
         return _mask(self, queries, keys, self.is_token, window=window)
 
     def blocks(self, window):
-        """The `Blocks` that attention with a window works on, or None where rows are too short."""
+        """The `Blocks` that attention with a window works on, or None if rows are too short."""
         if window is None:
             return None
         size = max(2 * window, _SMALLEST_BLOCK)
@@ -171,7 +171,7 @@ class Blocks:
     """The rows of a layout, cut into blocks: the layout of attention that costs what it sees.
 
     The queries of a block see its own keys, and those before and after it that a window reaches, so
-    that time and memory grow with the length of a row, not with its square. Where lengths are known
+    that time and memory grow with the length of a row, not with its square. If lengths are known
     only when a graph runs, a row that is too short is a single block.
 
     Shapes: B' = B * ⌈S / Q⌉ blocks, of Q queries and K keys each.

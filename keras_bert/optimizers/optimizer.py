@@ -9,6 +9,7 @@ from keras import ops
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
+from keras_bert.layers.kernels.private import without_sum_over_replicas
 from keras_bert.optimizers.muon import Muon
 from keras_bert.optimizers.schedules import (
     SCHEDULES,
@@ -268,7 +269,7 @@ def make_optimizer(
     )
     # If it were built in the first step, TensorFlow would trace that step twice.
     built.build(model.trainable_variables)
-    return built
+    return built if replica_count() > 1 else without_sum_over_replicas(built)
 
 
 def _schedule(options, steps):

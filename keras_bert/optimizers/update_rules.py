@@ -116,7 +116,7 @@ class LAMB(keras.optimizers.Optimizer):
         u = m̂ / (√v̂ + ε) + λ x        x ← x - η (‖x‖ / ‖u‖) u
 
     The weight decay λ x is inside the norm, as in the paper; `keras.optimizers.Lamb` decays apart
-    from it. The ratio is 1 where either norm is 0. Tensors of `exclude_from_weight_decay` have
+    from it. The ratio is 1 if either norm is 0. Tensors of `exclude_from_weight_decay` have
     neither decay nor ratio, but Adam's step, as in the authors' code (biases and LayerNorm there).
     A variable with an attribute `num_parts`, such as the fused kernel of query, key and value in
     `SelfAttention`, is that many tensors of equal size along the last axis, each with its ratio.
@@ -176,7 +176,7 @@ class LAMB(keras.optimizers.Optimizer):
 
 
 def _trust_ratio(variable, update, *, num_parts):
-    """‖x‖ / ‖u‖, or 1 where either is 0: a number, or with several parts (size of last axis,)."""
+    """‖x‖ / ‖u‖, or 1 if either is 0: a number, or with several parts (size of last axis,)."""
 
     def norm(x):
         if num_parts == 1:

@@ -29,7 +29,7 @@ _STYLE = {
 
 
 def load_matplotlib():
-    """The module `matplotlib`; InputError where it is not installed."""
+    """The module `matplotlib`; InputError if it is not installed."""
     try:
         import matplotlib
         import matplotlib.backends.backend_agg

@@ -63,7 +63,7 @@ def _marks(prediction):
 
 
 def _shown(prediction, text, colours):
-    """A prediction as HTML; None where it has nothing to mark."""
+    """A prediction as HTML; None if it has nothing to mark."""
     if "entities" in prediction or "spans" in prediction:
         return _marked(prediction["text"], _marks(prediction), colours)
     if "question" not in prediction or text is None:

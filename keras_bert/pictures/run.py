@@ -59,7 +59,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     For a pre-training run that is RUN/curves.png: losses with the unigram entropy, accuracies, the
     learning rate and the norm of the gradients, and the speed. For a run on labelled examples they
     are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
-    and where the task has these metrics `confusion.png` (how often each label was predicted for
+    and if the task has these metrics `confusion.png` (how often each label was predicted for
     each true one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
     (accuracy by confidence). For several training-set sizes there is also `training_sizes.png` (the
     metric by the number of examples), and for several choices of layers `layers.png`, with standard
@@ -270,7 +270,7 @@ def _draw_learning_curve(metrics, path):
         _widen(panels[1])
         panels[0].set_ylim(bottom=0)
         panels[0].legend(frameon=False)
-        if dev[0]:  # not where all examples were trained on
+        if dev[0]:  # not if all examples were trained on
             score = dict(zip(*dev, strict=True))[kept_step]
             panels[1].set_xlabel(f"steps; the best is step {kept_step}, {score:.3f} on dev")
         canvas.tight_layout(w_pad=3)

@@ -33,7 +33,7 @@ class WordInContext(NamedTuple):
 def words_in_context(model, pairs, *, layers):
     """The `WordInContext` of each (text, word); the first occurrence, in capitals or not.
 
-    Raises InputError where a text does not have its word, or see `Embedder`.
+    Raises InputError if a text does not have its word, or see `Embedder`.
     """
     pairs = list(pairs)
     if len(pairs) < 2:

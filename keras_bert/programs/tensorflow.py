@@ -111,13 +111,13 @@ def rows_of_replicas(x):
 def scope_of(name, report=None):
     """The context of a run under a strategy by its name.
 
-    "auto" is the cluster of TF_CONFIG; else the TPU of TPU_NAME; else all GPUs where there are
+    "auto" is the cluster of TF_CONFIG; else the TPU of TPU_NAME; else all GPUs if there are
     several; else one device. "mirrored" is all GPUs of this machine, or all of its logical CPU
     devices if it has none; "none" is one device.
 
     Args:
         name: the strategy, as in `RunSettings`.
-        report: called with a line where a run has several devices.
+        report: called with a line if a run has several devices.
 
     Raises:
         InputError: the devices are missing, TensorFlow was initialized without the strategy, or
@@ -302,7 +302,7 @@ class Devices:
         self.prefetches = self._strategy is not None
 
     def check_batch_size(self, size, *, setting="batch_size"):
-        """Raises `InputError` where batches of so many examples have no part for each device.
+        """Raises `InputError` if batches of so many examples have no part for each device.
 
         Parts may differ by an example, except on a TPU. `setting` determines the size.
         """
@@ -326,7 +326,7 @@ class Devices:
     def prepare(self, model, dataset):
         """Builds the metrics of a compiled model, as `fit` would for a `dataset`, and its steps.
 
-        Keras would take a batch from the data, which fails with several workers, and where the
+        Keras would take a batch from the data, which fails with several workers, and if the
         parts of a batch have several shapes.
         """
         if self._strategy is None:
@@ -370,7 +370,7 @@ class Devices:
         return self.replicas if has_gpu() else self.workers
 
     def batches_in(self, dataset):
-        """The number of batches of a dataset; None where Keras finds it out without a warning."""
+        """The number of batches of a dataset; None if Keras finds it out without a warning."""
         if self._strategy is None or dataset is None:
             return None
         return int(dataset.cardinality())
@@ -418,7 +418,7 @@ class Devices:
         """Batches with which this process computes all examples, whatever other workers do.
 
         Shapes: lengths (N,) int -> a list of steps, each a list of index arrays, one for each
-        replica of this process, from the shortest to the longest example. No array is empty where
+        replica of this process, from the shortest to the longest example. No array is empty if
         N and the batch size are at least the number of replicas.
         """
         if self._strategy is None:

@@ -35,7 +35,7 @@ def fields_setting(example):
 
 
 def _treatment_setting(default, help):
-    """The setting for what is done with something unusual, where the other choice is an error."""
+    """The setting for what is done with something unusual, if the other choice is an error."""
     help = f"what to do with {help}, or raise an error"
     return setting(default, help=help, choices=(default, ERROR), reads=True)
 
@@ -74,7 +74,7 @@ class TableSettings(RowSettings):
     header: bool | None = setting(
         None,
         help="whether the first line of a CSV or TSV names its columns",
-        default_help="yes for .csv; for .tsv where the first line holds a known name",
+        default_help="yes for .csv; for .tsv if the first line holds a known name",
         reads=True,
     )
     keep_na: bool = setting(

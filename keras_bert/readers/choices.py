@@ -44,7 +44,7 @@ class ChoiceSource(ExampleSource):
         data, need_labels, common: see `ExampleSource`.
         fields: `context=question,choices=option_a|option_b,label=answer`; None is by the names. A
             context of several columns, joined by spaces, is `context=premise+question`.
-        header: False where the first line of a table is not a header; None is by the rule of
+        header: False if the first line of a table is not a header; None is by the rule of
             `keras_bert.readers.tables`.
         keep_na: cells such as NA are contexts and choices; otherwise they are missing.
     """
@@ -180,7 +180,7 @@ class ChoiceSource(ExampleSource):
         return LabelledChoices(line, context, tuple(choices), number, source=self)
 
     def _choice_texts(self, line, record):
-        """The choices, behind their common beginning where there is one."""
+        """The choices, behind their common beginning if there is one."""
         if len(self._choices) == 1:
             choices = list_of(record.get(self._choices[0]))
             if not isinstance(choices, list | tuple):

@@ -76,7 +76,7 @@ def grouped(lines, cells_of):
 def column_index(source, column, names, *, has_names=True):
     """The index from 0 of a column that the user gave by its name or its number from 1.
 
-    Raises InputError where there is no such column.
+    Raises InputError if there is no such column.
     """
     table = Table(source.name, source.kind, "", (), names, has_names=has_names)
     return names.index(table.existing(column))
@@ -110,8 +110,8 @@ class ConllColumns:
 def looks_like_conll(lines, *, labels):
     """Whether lines without a tab, of (line number, line), are CoNLL rather than plain text.
 
-    They are where a document begins; where every line has one word, with empty lines between; or
-    where several have the same number of columns and one of those has tags. Where a model's
+    They are if a document begins, if every line has one word, with empty lines between, or if
+    several have the same number of columns and one of those has tags. If a model's
     `labels` are not known, a column with the same value in all lines has none: sentences begin with
     "I" or "E-mail", too.
     """
@@ -252,7 +252,7 @@ def _remembered(columns, remembered, labels):
 
 
 def _reject_texts(words, file, source, *, word, tabs):
-    """Raises InputError where most words have spaces: a file of labelled texts looks like CoNLL.
+    """Raises InputError if most words have spaces: a file of labelled texts looks like CoNLL.
 
     A few words of some treebanks have them.
     """
@@ -364,7 +364,7 @@ def looks_like_conllu(line):
 
 
 def conllu_cells(line, number, source):
-    """The columns of a word of CoNLL-U; InputError of `source` where there are not ten."""
+    """The columns of a word of CoNLL-U; InputError of `source` if there are not ten."""
     cells = line.split("\t")
     if len(cells) != len(CONLLU_COLUMNS):
         raise source.error(

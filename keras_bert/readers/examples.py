@@ -39,13 +39,13 @@ class ExampleSource:
         need_labels: whether examples without labels, tags or answers are left out.
         labels: those of a model, by which a column is recognised.
         unknown_labels: "count" or "error", whether another label than those is an error here; only
-            where labels are needed.
+            if labels are needed.
         schema: the columns of the data that a model was trained on, as another source has them.
         missing: "skip" or "error", whether a row that lacks a part is an error.
         of_files: {name: value} of settings that sequences do not have.
 
     Attributes: `name`, `kind` (see `Table`), `description`, one line for the user on how the data
-    are read, `schema`, the columns as a model folder stores them (None where there are none),
+    are read, `schema`, the columns as a model folder stores them (None if there are none),
     `is_left_over` (a column was chosen because no other is left, and not by its name), and
     `at_end`, a function that is called after the last example.
 
@@ -198,13 +198,13 @@ class ExampleSource:
             )
 
     def _check_labels(self, labels, error):
-        """Raises `error` of a message for a label that the model lacks, where that is an error."""
+        """Raises `error` of a message for a label that the model lacks, if that is an error."""
         for label in labels if self._accepted is not None else ():
             if label not in self._accepted:
                 raise error(unknown_label(label, self._accepted))
 
     def may_lack(self, key):
-        """Whether the first row has a key, so that others lack it where they do not have it."""
+        """Whether the first row has a key, so that others lack it if they do not have it."""
         return key in self._records.names
 
     def value(self, line, record, key, part, *, more=""):
@@ -218,7 +218,7 @@ class ExampleSource:
         raise self.error(line, f'no "{key}" among the {columns} ({listed(record)}){more}.')
 
     def _text(self, line, record, key):
-        """The text of a dictionary under a key; InputError where there is none."""
+        """The text of a dictionary under a key; InputError if there is none."""
         text = record.get(key)
         if not isinstance(text, str):
             raise self.error(line, f'no text under "{key}"; a string is needed there.')
@@ -307,7 +307,7 @@ def fold_numbers(examples, count):
 
     The folds depend on the content of the examples alone, not on their order.
 
-    Raises `InputError` where there are fewer texts or documents than folds.
+    Raises `InputError` if there are fewer texts or documents than folds.
     """
     units = _units(examples)
     if len(units) < count:

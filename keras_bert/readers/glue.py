@@ -41,10 +41,10 @@ class GlueTask:
     task_type: str = "pair-classifier"  # ours
     texts: tuple[str, ...] = _SENTENCES  # the columns of the one or two texts
     label: str = "label"  # the column
-    labels: tuple[str, ...] = _ZERO_OR_ONE  # in files and submissions; () where it is a score
+    labels: tuple[str, ...] = _ZERO_OR_ONE  # in files and submissions; () if it is a score
     metrics: tuple[str, ...] = ("accuracy",)  # the official ones, as in `official_metrics`
     folders: tuple[str, ...]  # where the files are under GLUE's folder, the usual one first
-    train: str | None = "train.tsv"  # the files; None where there is none
+    train: str | None = "train.tsv"  # the files; None if there is none
     dev: str | None = "dev.tsv"
     test: str = "test.tsv"
     without_header: tuple[int, int] | None = None  # columns of text and label, from 0
@@ -65,7 +65,7 @@ class GlueTask:
         return "_and_".join(sorted(self.metrics))
 
     def check_form(self, texts: Sequence[str], *, is_score: bool) -> None:
-        """Raises InputError where the task has other texts, or labels in place of scores."""
+        """Raises InputError if the task has other texts, or labels in place of scores."""
         expected, read = (
             f"{'two texts' if count > 1 else 'one text'} and a {'score' if scores else 'label'}"
             for count, scores in ((len(self.texts), not self.labels), (len(texts), is_score))
@@ -77,7 +77,7 @@ class GlueTask:
             )
 
     def check_label(self, label: Any, error: Callable[[str], Exception]) -> None:
-        """Raises `error` of a message where a label of a training or dev file is another task's."""
+        """Raises `error` of a message if a label of a training or dev file is another task's."""
         if self.labels and label not in self.labels:
             expected, received = f"labels {quoted(self.labels)}", f'"{label}"'
         elif not self.labels and not 0 <= label <= _HIGHEST_SCORE:
@@ -90,7 +90,7 @@ class GlueTask:
         )
 
     def file(self, path: str | PathLike[str], *, labelled: bool) -> str | PathLike[str]:
-        """`path`, or where that is a folder, the dev file in it (or the test file, unlabelled)."""
+        """`path`, or if that is a folder, the dev file in it (or the test file, unlabelled)."""
         if not Path(path).is_dir():
             return path
         return self.path(path, "dev" if labelled else "test")
@@ -98,7 +98,7 @@ class GlueTask:
     def path(self, folder: str | PathLike[str], which: str) -> str:
         """The path of the "train", "dev" or "test" file under GLUE's folder, or under its own.
 
-        Raises InputError where there is no such file.
+        Raises InputError if there is no such file.
         """
         file = getattr(self, which)
         if file is None:
@@ -175,7 +175,7 @@ GLUE = {task.name: task for task in _TASKS}
 
 
 def glue_task(name: str) -> GlueTask:
-    """The `GlueTask` of a name, in any case; InputError where GLUE has none."""
+    """The `GlueTask` of a name, in any case; InputError if GLUE has none."""
     named = {name.casefold(): task for name, task in GLUE.items()}
     named["mnli-m"] = GLUE["MNLI"]
     if str(name).casefold() not in named:
@@ -261,7 +261,7 @@ def check_glue_folder(
 def glue_columns(table: Table, task: GlueTask, *, labelled: bool) -> tuple[tuple, tuple]:
     """-> (the columns of each text, of the label) of a file of GLUE's cells, as tuples.
 
-    Raises InputError where it is another file, without the columns of the task.
+    Raises InputError if it is another file, without the columns of the task.
     """
     if task.without_header and not {*task.texts} & {*table.names}:
         text, label = task.without_header
@@ -311,7 +311,7 @@ def glue_submission(name: str, predictions: Iterable[Mapping[str, Any]]) -> Iter
         predictions: of all records of its test file, in order.
 
     Raises:
-        InputError: a prediction is not one of the task's labels, or not a score where it needs one.
+        InputError: a prediction is not one of the task's labels, or not a score if it needs one.
     """
     task = glue_task(name)
     yield _HEADER

@@ -148,7 +148,7 @@ def _usual_name(label):
 
 
 def label_or_none(value, form=one_label):
-    """The label of a value, of a type of label; None where it has none or is of another type."""
+    """The label of a value, of a type of label; None if it has none or is of another type."""
     with contextlib.suppress(ValueError):  # raised again when its row is read
         return form(value)
 

@@ -49,7 +49,7 @@ class MarkedWord(NamedTuple):
 
 
 class RatedPair(NamedTuple):
-    """Two `MarkedWord`s and their similarity as rated, None where nobody did."""
+    """Two `MarkedWord`s and their similarity as rated, None if nobody did."""
 
     first: MarkedWord
     second: MarkedWord
@@ -215,7 +215,7 @@ def _of_superglue(line, record, table):
 
 
 def _of_wic(file, rows):
-    """The pairs of NAME.data.txt, with the labels of NAME.gold.txt where that is there."""
+    """The pairs of NAME.data.txt, with the labels of NAME.gold.txt if that is there."""
     pairs = []
     for line, cells in rows:
         if len(cells) != _WIC_WIDTH:

@@ -57,7 +57,7 @@ def words_of(record, line, source):
 
 
 def check_tag_per_word(words, tags, line, source):
-    """Raises InputError where there are more tags than words, or fewer."""
+    """Raises InputError if there are more tags than words, or fewer."""
     if len(tags) != len(words):
         counts = f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}"
         raise source.error(line, f"{counts}; every word needs one tag.")

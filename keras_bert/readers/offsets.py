@@ -17,7 +17,7 @@ from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.examples import located
 from keras_bert.readers.objects import labelled_span
 
-# Keys with spans, of which an earlier one wins; a "label" only where there are no words.
+# Keys with spans, of which an earlier one wins; a "label" only if there are no words.
 SPAN_KEYS, SPAN_KEYS_OF_TEXTS = ("spans", "entities"), ("label", "labels")
 # Blocks of CJK characters as google-research/bert's `_is_chinese_char` has them.
 _CJK = (

@@ -1,6 +1,6 @@
 """Lists of passages per query, with a grade each, from tables; or pairs of texts with a score.
 
-Names of columns say which: a row is a list where it has negatives or lists, and else a pair.
+Names of columns say which: a row is a list if it has negatives or lists, and else a pair.
 """
 
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ class PassageList(Example):
 
     Attributes:
         query: the text.
-        passages: texts, at least two where they have grades.
-        grades: a number from 0 for each, of which one is above 0; None where nobody gave them.
+        passages: texts, at least two if they have grades.
+        grades: a number from 0 for each, of which one is above 0; None if nobody gave them.
         teacher: the score of another model for each, of which only differences count, or None.
     """
 

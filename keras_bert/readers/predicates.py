@@ -34,7 +34,7 @@ _SHORTEST_2012 = 12
 class PredicateWords(TaggedWords):
     """A sentence with one of its predicates; the `tags` are those of the predicate's arguments.
 
-    `predicate` is a `LabelledSpan` in words, or in characters of `text` where `words` is None. A
+    `predicate` is a `LabelledSpan` in words, or in characters of `text` if `words` is None. A
     sentence with several predicates is several of these.
     """
 
@@ -48,7 +48,7 @@ class PredicateSource(ExampleSource):
     word, after the last word] from 0, and "tags", one per word in BIO; without tags to predict,
     "text" will do, in which "predicate" counts characters.
 
-    Where tags are needed, a predicate in CoNLL without a column of arguments is an error.
+    If tags are needed, a predicate in CoNLL without a column of arguments is an error.
 
     Attributes: `labelled` (whether there are tags) and those of `ExampleSource`.
     """

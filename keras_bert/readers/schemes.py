@@ -251,7 +251,7 @@ class Transitions(NamedTuple):
 
 
 def transitions(labels, scheme):
-    """The `Transitions` that a scheme allows; all of them where it is None."""
+    """The `Transitions` that a scheme allows; all of them if it is None."""
     count = len(labels)
     if scheme is None:
         every = np.ones(count, np.bool_)
@@ -290,7 +290,7 @@ class InvalidTags:
         self._count, self._first, self._scheme = 0, None, None
 
     def count(self, sentence, scheme):
-        """Counts those of a `TaggedWords`; InputError, with the location, where they are errors."""
+        """Counts those of a `TaggedWords`; InputError, with the location, if they are errors."""
         positions = invalid_positions(sentence.tags or (), scheme)
         if positions and self._reject:
             word = positions[0]

@@ -44,13 +44,13 @@ _WORDS = re.compile(r"\S+")
 
 @dataclass(slots=True)
 class TaggedWords(Example):
-    """The words of a sentence, and a tag for each or None where nobody gave them."""
+    """The words of a sentence, and a tag for each or None if nobody gave them."""
 
-    words: tuple[str, ...] | None  # None where a `text` is still to be split by a tokenizer
+    words: tuple[str, ...] | None  # None if a `text` is still to be split by a tokenizer
     tags: tuple[str, ...] | None = None
-    lines: tuple[int, ...] | None = None  # of each word; None where all are on one
+    lines: tuple[int, ...] | None = None  # of each word; None if all are on one
     document: int = 0  # the number of its document in the source, from 0
-    text: str | None = None  # where the sentence was given as a string
+    text: str | None = None  # if the sentence was given as a string
     starts: tuple[int, ...] | None = None  # where each word begins in `text`, in characters
 
     @property
@@ -68,7 +68,7 @@ class TaggedWords(Example):
 class TaggedSource(ExampleSource):
     """The `TaggedWords` of a source.
 
-    A `.txt` file is CoNLL where tags are needed, and otherwise has one sentence per line, which a
+    A `.txt` file is CoNLL if tags are needed, and otherwise has one sentence per line, which a
     tokenizer splits into words later; `.conll` and `.tsv` are CoNLL or CoNLL-U, `.jsonl` and
     `.json` have "words" and "tags". A CSV, and a TSV whose header names them, has one word per row
     and the number of its sentence, which may be missing in all rows but the first of a sentence; or
@@ -85,7 +85,7 @@ class TaggedSource(ExampleSource):
     Args:
         data, common: see `ExampleSource`.
         word_column, tag_column: a number from 1, a key of JSON objects, the name of a feature, or
-            a name of CoNLL-U's columns (FORM and UPOS there, where they are None); None is by the
+            a name of CoNLL-U's columns (FORM and UPOS there, if they are None); None is by the
             content of the whole file.
         sentence_column: of a table with one word per row, the column of the sentence's number.
         pretokenized: plain texts are words separated by white space.
@@ -270,7 +270,7 @@ class TaggedSource(ExampleSource):
             raise self.error(lines[word], message) from None
 
     def _no_tags(self, place):
-        """None, the tags of a sentence that has none; Missing where they are needed."""
+        """None, the tags of a sentence that has none; Missing if they are needed."""
         if self._need_labels:
             raise Missing("tags", place=place)
 

@@ -94,7 +94,7 @@ def form_of(path):
 def files_of(data):
     """The files that are meant by a path, a glob, or a list of these; other data alone in a list.
 
-    Raises InputError where a glob matches nothing.
+    Raises InputError if a glob matches nothing.
     """
     if isinstance(data, list | tuple) and data and all(map(is_file, data)):
         return [path for pattern in data for path in files_of(pattern)]
@@ -149,7 +149,7 @@ class TextFile(Located):
 
         Iterators of a pipe take its lines from each other; of a file they do not.
 
-        Raises InputError where it is not text.
+        Raises InputError if it is not text.
         """
         if not self.is_pipe:
             return self._read(self._open())
@@ -173,7 +173,7 @@ class TextFile(Located):
     def first_line(self, *, comment=None):
         """(number, line) of the first that is neither empty nor begins with `comment`, or the last.
 
-        Raises InputError where all are empty.
+        Raises InputError if all are empty.
         """
         first = None
         for number, line in self.lines(keep=True):
@@ -341,7 +341,7 @@ def plain(value):
 
 
 def records_of_columns(columns):
-    """{"text": […], "start": […]} -> a list of dictionaries; None where the lengths differ."""
+    """{"text": […], "start": […]} -> a list of dictionaries; None if the lengths differ."""
     lists = list(columns.values())
     if not all(isinstance(cells, list) and len(cells) == len(lists[0]) for cells in lists):
         return None

@@ -51,9 +51,9 @@ class SpannedWords(_Spanned):
     """A text, its words, and the spans that a person labelled in it."""
 
     text: str  # of words that came without one, the words joined by single spaces
-    words: tuple[str, ...] | None = None  # None where a tokenizer is still to split the text
+    words: tuple[str, ...] | None = None  # None if a tokenizer is still to split the text
     starts: tuple[int, ...] | None = None  # where each word begins in the text, in characters
-    # In words, or in characters of the text where `words` is None; None where nobody gave them.
+    # In words, or in characters of the text if `words` is None; None if nobody gave them.
     spans: tuple[LabelledSpan, ...] | None = None
     document: int | str = 0  # the number of its document in the source from 0, or its file
 
@@ -62,7 +62,7 @@ class SpannedWords(_Spanned):
 class SpanPair(_Spanned):
     """A text with two marked spans, and how they are related or None.
 
-    `head` and `tail` count words, or characters where `words` is None; see `SpannedWords`, which
+    `head` and `tail` count words, or characters if `words` is None; see `SpannedWords`, which
     has the other attributes.
     """
 
@@ -88,7 +88,7 @@ class SpanSource(TaggedSource):
     (`spans_of_tags`); plain lines have no spans and are split by a tokenizer later. The items of a
     sequence are strings, lists of words, or dictionaries like the objects of JSON Lines.
 
-    Tags that break their scheme are looked for in the whole file before its first example where
+    Tags that break their scheme are looked for in the whole file before its first example if
     they are an error (`invalid_tags`) or spans are needed.
 
     Attributes are those of `TaggedSource`.
@@ -199,7 +199,7 @@ def spans_of_tags(tags, *, error):
 
 
 def spanned_words(record, line, *, source, need_labels):
-    """The `SpannedWords` of a dictionary; InputError of `source` where it is invalid."""
+    """The `SpannedWords` of a dictionary; InputError of `source` if it is invalid."""
     text, words, starts = words_of(record, line, source)
     spans = record.get("spans")
     if spans is None and need_labels:

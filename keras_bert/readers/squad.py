@@ -33,7 +33,7 @@ _PARTS = ("id", "question", "context", "answers")
 class GoldAnswer(NamedTuple):
     """An answer that a person gave.
 
-    `start` is the offset of its first character in the context, None where it is not in the context
+    `start` is the offset of its first character in the context, None if it is not in the context
     or is not to be moved there; `given_start` is the offset in the file. One without an offset in
     the file has the only offset where its text is; if there are several, or none, both are None.
     """
@@ -49,7 +49,7 @@ class Question(Example):
 
     question: str
     context: str
-    # Those that people gave: () where the context has none, and None where nobody gave any.
+    # Those that people gave: () if the context has none, and None if nobody gave any.
     answers: tuple[GoldAnswer, ...] | None
     id: str | None = None
 
@@ -197,7 +197,7 @@ class QuestionSource(ExampleSource):
                 raise self.error(
                     place,
                     f'no "{key}"; for training and evaluation every question has a list of them, '
-                    "which is empty where the context has no answer.",
+                    "which is empty if the context has no answer.",
                 )
             return None
         if isinstance(answers, dict):  # one list per column, as other programs export them

@@ -128,7 +128,7 @@ class Table(Located):
     def column(self, column):
         """The name of a column that the user gave by its name or its number from 1, or None.
 
-        Raises InputError where two columns have the name.
+        Raises InputError if two columns have the name.
         """
         name = str(column)
         if name in self.repeated:

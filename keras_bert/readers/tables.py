@@ -282,7 +282,7 @@ def _quotes_enclose_cells(file):
     """Whether quotes enclose the cells of a TSV, from all its lines.
 
     pandas encloses a cell with a tab, a line break or a quote in it, and doubles that quote. So
-    quotes are those of CSV where every cell with one is enclosed, and one of the cells has such a
+    quotes are those of CSV if every cell with one is enclosed, and one of the cells has such a
     character or is in the first line. In all other files they are ordinary characters.
     """
     record, is_needed = [], False

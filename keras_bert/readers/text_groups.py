@@ -55,7 +55,7 @@ class TextGroup(Example):
         form: PAIRS (the anchor, its positive, and negatives), SCORES, BINARY (two texts), LABELS or
             TEXTS (one).
         texts: the texts.
-        label: the score, or 0.0 or 1.0, or of LABELS a string; None of other forms, and where
+        label: the score, or 0.0 or 1.0, or of LABELS a string; None of other forms, and if
             nobody gave one.
     """
 

@@ -36,7 +36,7 @@ from keras_bert.readers.tables import open_table
 
 TEXT = ("text",)
 PAIR = ("text_a", "text_b")
-# What SNLI and MNLI write where the annotators did not agree on a label.
+# What SNLI and MNLI write if the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
 # Kinds of sources with columns.
 _TABLES = (CSV, TSV, JSON, FASTTEXT, FOLDER, "arrow", "tfds", "table")
@@ -49,9 +49,9 @@ _NEEDS_NAMES = Naming(
 
 @dataclass(slots=True)
 class LabelledText(Example):
-    """A text, or two with `text_b`, and the label or None where nobody gave one.
+    """A text, or two with `text_b`, and the label or None if nobody gave one.
 
-    A label is a word; where an example may have several of them, a tuple of words; and where it is
+    A label is a word; if an example may have several of them, a tuple of words; and if it is
     a score, a float.
     """
 
@@ -189,7 +189,7 @@ class TextSource(ExampleSource):
         return self._read()
 
     def row_of(self, example):
-        """The columns of an example by name; None where the source is no table, or not kept."""
+        """The columns of an example by name; None if the source is no table, or not kept."""
         if self.kind == "table":  # in memory
             if self._rows is None:
                 self._rows = dict(self._records)
@@ -349,7 +349,7 @@ class TextSource(ExampleSource):
         return Missing(part, place=self._described(label), why=why)
 
     def _text_of(self, line, record, names):
-        """The text of one column, or of several joined by spaces; Missing where there is none."""
+        """The text of one column, or of several joined by spaces; Missing if there is none."""
         text = record.get(names[0])
         if len(names) > 1 or not isinstance(text, str):
             parts = (record.get(name) for name in names)
@@ -382,7 +382,7 @@ class TextSource(ExampleSource):
             raise self.error(line, f'no text under "{names[0]}"; {expected}.') from None
 
     def _label(self, line, record):
-        """The label of a row, None where it has none."""
+        """The label of a row, None if it has none."""
         if len(self.columns.label) > 1:
             return self._label_of_columns(line, record)
         (name,), form = self.columns.label, self.columns.form
@@ -435,7 +435,7 @@ class TextSource(ExampleSource):
         return labels
 
     def _label_of_columns(self, line, record):
-        """The labels whose columns have a 1; None where one has nothing."""
+        """The labels whose columns have a 1; None if one has nothing."""
         cells = {name: record.get(name) for name in self.columns.label}
         if any(is_missing(value, na=self._na) for value in cells.values()):
             return None
@@ -474,7 +474,7 @@ def _names_of(names):
 
 
 def _check_several(form, lists, separator):
-    """Raises InputError for arguments of several labels where a text has one, or for one name."""
+    """Raises InputError for arguments of several labels if a text has one, or for one name."""
     for setting, value in {**lists, "label_separator": separator}.items():
         if value is not None and form is not several_labels:
             raise InputError.naming(

@@ -37,7 +37,7 @@ _RECORDS_PER_BATCH = 256
 
 @contextlib.contextmanager
 def gzip_errors(name):
-    """Raises an InputError that names the file where it is damaged or cut short."""
+    """Raises an InputError that names the file if it is damaged or cut short."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -51,7 +51,7 @@ def decompressed(file):
 
 @contextlib.contextmanager
 def open_parquet(file, name):
-    """Opens a Parquet file; InputError where it is damaged, then and when it is read."""
+    """Opens a Parquet file; InputError if it is damaged, then and when it is read."""
     import pyarrow
     from pyarrow import parquet
 
@@ -74,7 +74,7 @@ def is_parquet(path):
     try:
         with open(path, "rb") as file:
             return file.read(len(PARQUET)) == PARQUET
-    except OSError:  # reported where the file is read
+    except OSError:  # reported when the file is read
         return False
 
 
@@ -239,7 +239,7 @@ def not_prepared(name, folder):
 
 
 def split_info(info, split, *, folder):
-    """The split of a dataset's info; InputError where it cannot be read."""
+    """The split of a dataset's info; InputError if it cannot be read."""
     if info.get("fileFormat", "tfrecord") != "tfrecord":
         raise InputError(
             f"{folder} is stored as {info['fileFormat']}. Prepare the dataset with "
@@ -272,7 +272,7 @@ def shard_paths(info, split, *, folder):
 def shard_texts(path, feature):
     """Yields the text of a feature of every record in a shard, for the data jobs.
 
-    Raises InputError where the shard is damaged, or has no such feature.
+    Raises InputError if the shard is damaged, or has no such feature.
     """
     import tensorflow as tf
 
@@ -298,7 +298,7 @@ class TfdsSplit:
     """The records of a prepared TensorFlow Dataset, `tfds:NAME/CONFIG:SPLIT`.
 
     A record is a dictionary by the feature's name (`answers/text` of a feature inside another). A
-    text is a str, a number an int or a float, a class its label's name (None where it is unknown),
+    text is a str, a number an int or a float, a class its label's name (None if it is unknown),
     and a sequence a list of these.
 
     Attributes:

@@ -25,7 +25,7 @@ COMPLETED = "COMPLETED"
 FORMAT_VERSION = 1
 SPLITS = ("train", "eval")
 
-# Key in the card -> name of the setting, where the two differ.
+# Key in the card -> name of the setting, if the two differ.
 SETTING_OF_KEY = {
     "masked_rate": "mlm_probability",
     "short_rate": "short_seq_prob",
@@ -64,7 +64,7 @@ class CardVocabulary:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CardSettings:
-    """The settings of `pretraining_data`; None where the card has none.
+    """The settings of `pretraining_data`; None if the card has none.
 
     Names differ as `SETTING_OF_KEY` has them. `replacement_counts` is the source of the counts that
     static replacements are drawn by, "vocabulary" or "text". `reading` has the `Reading` settings.
@@ -116,7 +116,7 @@ class DatasetCard:
 
     The fields are those of `dataset_card.json`, in the same order. `rows` is the kind of the
     `FeatureSpec`, "compact" or "padded"; `compression` is None or "gzip". `special_tokens` and
-    `template` are BERT's where an older card has none. `length_histogram` (S + 1,) counts the train
+    `template` are BERT's if an older card has none. `length_histogram` (S + 1,) counts the train
     split's examples by their tokens. `unigram_counts` (V,) counts the tokens of the train split's
     text, each text once, and `unigram_entropy` is the entropy of its ordinary tokens in nats/token:
     the loss of the unigram baseline.
@@ -248,7 +248,7 @@ class DatasetCard:
         )
 
     def masker(self, vocabulary):
-        """The `Masker` that training masks the examples with; None where they are stored masked."""
+        """The `Masker` that training masks the examples with; None if they are stored masked."""
         if self.masking == "static":
             return None
         by_counts = self.settings.replacement == "unigram"
@@ -355,7 +355,7 @@ class DataFolder:
     def open(cls, path):
         """Opens the folder `path` (local or of any file system that `tf.io.gfile` reads).
 
-        Raises `InputError` where there is no folder, no COMPLETED in it (the job did not finish),
+        Raises `InputError` if there is no folder, no COMPLETED in it (the job did not finish),
         no card that can be read, or a card of a later format.
         """
         path = str(path)
@@ -379,7 +379,7 @@ class DataFolder:
     def shards(self, split):
         """The paths of a split's shards ("train" or "eval") in order.
 
-        Raises `InputError` where a shard of the card is missing, or is a pipe or a device.
+        Raises `InputError` if a shard of the card is missing, or is a pipe or a device.
         """
         if split not in SPLITS:
             raise ValueError(f"`split` must be one of {SPLITS}. Received: {split!r}.")

@@ -19,7 +19,7 @@ class Token(NamedTuple):
     """A token of an instance.
 
     `text` is the model's input, `original` the token before masking if it was chosen for prediction
-    (also where it was kept), else None; both without the vocabulary's marks of word boundaries, and
+    (also if it was kept), else None; both without the vocabulary's marks of word boundaries, and
     `text` may be empty (byte-pair encoding has a token for the end of a word). `word_start` is True
     where a word of the original begins. `segment` is 0 or 1, and None for a special token of the
     template. `span` numbers the span of a masked token from 1 (0: not in a span); `boundary` is
@@ -37,7 +37,7 @@ class Token(NamedTuple):
 class Instance(NamedTuple):
     """An example of a shard.
 
-    `is_next` is whether the second segment follows the first in the text, and None where the
+    `is_next` is whether the second segment follows the first in the text, and None if the
     objective has one segment.
     """
 
@@ -102,7 +102,7 @@ def _instance(examples, index, number, vocabulary, special):
     return Instance(number, examples.shard, tuple(tokens), is_next)
 
 
-# What the second segment is called, by objective: where it follows the first, and where not.
+# What the second segment is called, by objective: if it follows the first, and if not.
 SEGMENT_LABELS = {"mlm-nsp": ("is next", "random"), "mlm-sop": ("in order", "swapped")}
 
 _HIDDEN = "background:#ffe3a3;color:#1f2430;border-radius:3px;padding:0 3px"
@@ -141,7 +141,7 @@ def inspect(path: str | PathLike[str], *, split: str = "train", count: int = 5) 
 
     Returns:
         A list of `keras_bert.records.inspection.Instance`: the tokens of an example, each with the
-        model's input, the original where it is masked, its segment and its span.
+        model's input, the original if it is masked, its segment and its span.
 
     Raises:
         InputError: there is no such folder, or it is not finished.

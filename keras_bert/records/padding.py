@@ -90,7 +90,7 @@ def pad(batch, max_length, max_predictions, *, template):
 
     Returns what `pad_sequences` returns for S = `max_length`; with static masks also int32
     `masked_lm_positions`, `masked_lm_ids` and float32 `masked_lm_weights` (B, P), and for spans
-    `span_left`, `span_right`, `span_offset` (B, P). `next_sentence_labels` is (B, 1), and 0 where
+    `span_left`, `span_right`, `span_offset` (B, P). `next_sentence_labels` is (B, 1), and 0 if
     the examples have none. Padding is 0. More predictions than `max_predictions` are an error, as
     is a sequence that is too long.
     """

@@ -60,8 +60,8 @@ def read_records(shard, compression):
 def _records_inside(shard):
     """-> (how many records are inside a file by their lengths, whether they are all of it).
 
-    TensorFlow's reader asks for memory for any length whose checksum is right, and where there is
-    not as much it ends the process. So it reads only these, where the file is a local one.
+    TensorFlow's reader asks for memory for any length whose checksum is right, and if there is
+    not as much it ends the process. So it reads only these, if the file is a local one.
     """
     if not os.path.isfile(shard):
         return -1, True
@@ -81,7 +81,7 @@ class ShardExamples(NamedTuple):
     R examples, the first of which is record `first` of the shard, from 0. `input_ids` int32 (R, S),
     padded with 0; `lengths` (R,); `segment_lengths` (R, 1 or 2); `next_sentence_labels` (R,) or
     None. `predictions` maps the features of masked tokens to int32 (R, P), of which the first
-    `prediction_counts` (R,) per example count; it is empty where examples are not masked.
+    `prediction_counts` (R,) per example count; it is empty if examples are not masked.
     """
 
     shard: str
@@ -103,7 +103,7 @@ class ShardExamples(NamedTuple):
 def read_examples(folder, shard):
     """Yields the `ShardExamples` of a shard of a `DataFolder`, some at a time.
 
-    Raises `InputError` with the number of the record where the file is damaged, or a record is not
+    Raises `InputError` with the number of the record if the file is damaged, or a record is not
     of the folder's spec, or has ids, lengths or positions that are out of range.
     """
     first = 0
@@ -235,7 +235,7 @@ def find_damage(folder, split):
 def damage_of(folder, shard, *, expected=None):
     """Finds the damage of one shard (a path), as `find_damage`.
 
-    `expected` is its number of examples, where that is known: a file may have been cut between two
+    `expected` is its number of examples, if that is known: a file may have been cut between two
     records.
     """
     number = 0
@@ -257,7 +257,7 @@ def _counted(folder, split):
 
 
 def reject_lost_records(folder):
-    """Raises `InputError` where the shards of a `DataFolder` are not as large as its card says.
+    """Raises `InputError` if the shards of a `DataFolder` are not as large as its card says.
 
     They are read only then, to name the file. TensorFlow reads a file that was cut between two
     records, or inside a compressed one, as a shorter file, which would move every position in the
@@ -273,7 +273,7 @@ def reject_lost_records(folder):
 
 @contextlib.contextmanager
 def damage_is_named(folder):
-    """Raises the error of `find_damage` where TensorFlow fails in the body on damaged examples."""
+    """Raises the error of `find_damage` if TensorFlow fails in the body on damaged examples."""
     try:
         yield
     except _TRAINING_ERRORS as failed:

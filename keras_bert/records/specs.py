@@ -26,7 +26,7 @@ PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")
 class FeatureSpec:
     """The features of an example by name: how many values each has, and of which type.
 
-    `kind` is "compact" or "padded". `lengths` maps a name to its number of values, or to None where
+    `kind` is "compact" or "padded". `lengths` maps a name to its number of values, or to None if
     that varies. `floats` names the float32 features; the others are int64 in the file and int32 in
     a batch.
     """
@@ -38,7 +38,7 @@ class FeatureSpec:
     def encode(self, columns):
         """Serializes a batch of examples.
 
-        `columns` maps each feature's name to a numpy array: (B, length) where the length is
+        `columns` maps each feature's name to a numpy array: (B, length) if the length is
         fixed, else a pair (values (N,), number of values per example (B,)). Returns a list of B
         serialized `tf.train.Example`, whose bytes depend on the values alone. Integers must not
         be negative.
@@ -62,9 +62,9 @@ class FeatureSpec:
     def parse(self, serialized):
         """Parses a vector of serialized examples, eagerly or in a graph.
 
-        Shape: string (B,) -> for each feature (B, length) where its length is fixed, else a
+        Shape: string (B,) -> for each feature (B, length) if its length is fixed, else a
         `tf.RaggedTensor` (B, None); int32, or float32 for `floats`. `tf.io.parse_example` raises
-        its error where a feature of fixed length is missing.
+        its error if a feature of fixed length is missing.
         """
         import tensorflow as tf  # the jobs describe examples without it
 
@@ -98,8 +98,8 @@ def compact(*, objective, masking):
     - `input_ids`: the tokens, special tokens included.
     - `segment_lengths`: the number of tokens per segment (two segments for mlm-nsp and mlm-sop,
       else one), special tokens included.
-    - `next_sentence_labels`: for mlm-nsp 1 where the second segment is a random one, else 0, as in
-      BERT; for mlm-sop 1 where the segments were swapped, else 0. ALBERT's reader takes the order
+    - `next_sentence_labels`: for mlm-nsp 1 if the second segment is a random one, else 0, as in
+      BERT; for mlm-sop 1 if the segments were swapped, else 0. ALBERT's reader takes the order
       from this feature, too.
     - `masked_lm_positions`, `masked_lm_ids` (static masks): the positions chosen for prediction in
       ascending order, and the original tokens there.

@@ -194,7 +194,7 @@ def quickstart(output, *, sizes=None, report=None, **settings) -> dict[str, Any]
 
 
 def _begin(output, settings, *, force):
-    """Marks `output` as this quickstart's; InputError where it holds something else."""
+    """Marks `output` as this quickstart's; InputError if it holds something else."""
     held = held_names(output)
     earlier = _settings_in(output) if "settings.json" in held else None
     if held and earlier is None:
@@ -232,7 +232,7 @@ def _is_written(path):
 
 
 def _settings_in(output):
-    """The settings of the quickstart in a folder; None where it holds something else."""
+    """The settings of the quickstart in a folder; None if it holds something else."""
     try:
         settings = parse_json(read_small(output / "settings.json"))
     except (NotJson, OSError):

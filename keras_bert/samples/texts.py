@@ -30,7 +30,7 @@ def write_manual(folder) -> list[Path]:
     """Writes the manual into `folder`, one file per topic, and returns the paths, sorted.
 
     The files are UTF-8, with paragraphs separated by blank lines and lines of at most 72 characters
-    (unless one word is longer). Raises InputError where Python was installed without its manual.
+    (unless one word is longer). Raises InputError if Python was installed without its manual.
     """
     try:
         from pydoc_data.topics import topics
@@ -169,7 +169,7 @@ def _root(package):
 
 
 def _docstrings(source):
-    """The docstrings of a module and of what it defines; none where it does not parse."""
+    """The docstrings of a module and of what it defines; none if it does not parse."""
     try:
         defined = [ast.parse(source.read_bytes())]
     except (SyntaxError, ValueError):

@@ -70,6 +70,8 @@ class Index:
         InputError: the folder is no index, is not finished, is damaged, or has another model.
     """
 
+    _embedder: TextEmbedder | None
+
     def __init__(self, folder: Any, *, embedder: Any = None):
         self.folder, self._embedder = Path(folder), None
         self._temporary: Any = None
@@ -91,7 +93,7 @@ class Index:
         """The number of texts."""
         return self._snapshot.count
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Index {self.folder}: {counted(len(self), 'text')}, {self.width} numbers each>"
 
     @property

@@ -79,7 +79,7 @@ class Reranker:
     ) -> list[list[dict[str, Any]]]:
         """The results of each query, ordered by the scores of its text and theirs.
 
-        What is scored is the best `passage` of a result where it has one, else its `text`. Equal
+        What is scored is the best `passage` of a result if it has one, else its `text`. Equal
         scores keep their order. `rank` and `score` are replaced.
         """
         pairs = [

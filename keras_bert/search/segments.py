@@ -65,7 +65,7 @@ class Segment:
     Attributes:
         count: n.
         vectors: (P, D), memory-mapped; `codes`, `Int8Vectors` of the same or None.
-        passages: int32 (P, 3), or None where each text is one.
+        passages: int32 (P, 3), or None if each text is one.
 
     Raises:
         FileNotFoundError: a file is missing.

@@ -32,8 +32,8 @@ class Best(NamedTuple):
     """The best results of each query, the best first.
 
     Attributes:
-        rows: int64 (Q, k), the numbers of vectors; -1 where there are fewer than k.
-        scores: float32 (Q, k); -inf where there are fewer than k.
+        rows: int64 (Q, k), the numbers of vectors; -1 if there are fewer than k.
+        scores: float32 (Q, k); -inf if there are fewer than k.
     """
 
     rows: np.ndarray

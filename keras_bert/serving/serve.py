@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import interruption_message
@@ -57,7 +57,7 @@ class BackgroundServer:
     def __init__(self, *, models: Any = (), **settings: Any):
         from keras_bert.serving.development_server import DevelopmentServer
 
-        self.logs = []
+        self.logs: list[str] = []
         settings = ServeSettings.of({"models": models, **settings})
         self._server = DevelopmentServer(settings, report=self.logs.append)
         self._server.report_addresses()
@@ -76,11 +76,11 @@ class BackgroundServer:
     def __exit__(self, *raised: object) -> None:
         self.stop()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "running" if self._thread.is_alive() else "stopped"
         return f"BackgroundServer({state}: {self.rest})"
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> NoReturn:
         advice = ""
         if name == "grpc":
             advice = ". It was removed: use `rest`, or TensorFlow Serving, which also speaks gRPC."

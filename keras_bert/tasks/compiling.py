@@ -87,7 +87,7 @@ class CompiledModel(LabelledModel):
         self._defaults = None
 
     def with_scaled_loss(self, optimizer: Any) -> Any:
-        """The optimizer, as a `LossScaleOptimizer` where the encoder computes in float16.
+        """The optimizer, as a `LossScaleOptimizer` if the encoder computes in float16.
 
         The gradients would vanish there.
         """
@@ -171,7 +171,7 @@ class CompiledModel(LabelledModel):
                     "plans its own, or compile the task again."
                 )
             return
-        defaults = self._defaults if self.compiled else _Defaults({})
+        defaults: Any = self._defaults if self.compiled else _Defaults({})
         before = self.optimizer if self.compiled and defaults.can_train else None
         with self._strategy_scope():
             self._compile_or_restart(
@@ -254,11 +254,11 @@ class CompiledModel(LabelledModel):
         self.compile_to_evaluate()
         return super().test_on_batch(*arguments, **options)
 
-    def get_compile_config(self):
+    def get_compile_config(self) -> dict[str, Any]:
         """Keras's hook: how the user has compiled the task; nothing if it is by its defaults."""
         return {} if self._defaults is not None else super().get_compile_config()
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: dict[str, Any]) -> None:
         """Keras's hook: compiles a task of a .keras file as the user had compiled it."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)

@@ -11,9 +11,7 @@ from keras_bert.readers.examples import first_location
 from keras_bert.readers.text_notes import contradictions
 
 _MOST_NAMES = 5
-_CLASS_WEIGHTS = (
-    'Where labels are rare, `class_weights="balanced"` (--class-weights balanced) helps.'
-)
+_CLASS_WEIGHTS = 'If labels are rare, `class_weights="balanced"` (--class-weights balanced) helps.'
 
 
 def result_and_loss_findings(
@@ -47,7 +45,7 @@ def _advice_to_learn_more(chosen):
     }
     text = " or ".join(part for name, part in advice.items() if name not in chosen)
     helps = "helps" if "epochs" in chosen else "help"
-    return text and f"{text[0].upper()}{text[1:]} {helps} where the model has learned too little."
+    return text and f"{text[0].upper()}{text[1:]} {helps} if the model has learned too little."
 
 
 def _sentences(*sentences):
@@ -145,7 +143,7 @@ def result_findings(metrics, advice):
 
 
 def loss_finding(records, steps_per_epoch, advice):
-    """A finding where the training loss of the last epoch is not below that of the first."""
+    """A finding if the training loss of the last epoch is not below that of the first."""
     train = ((record["step"], record.get("train", {}).get("loss")) for record in records)
     losses = [(step, loss) for step, loss in train if loss is not None]
     if len(losses) < 2:

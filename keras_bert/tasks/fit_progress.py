@@ -10,7 +10,7 @@ from keras_bert.tasks import imported
 class FitProgress(keras.callbacks.Callback):
     """Adds tokens/s to the logs of every step, and the task's own metrics to those of an epoch.
 
-    The `official_metrics` that are numbers are added as `val_…` where Keras does not compute them:
+    The `official_metrics` that are numbers are added as `val_…` if Keras does not compute them:
     they take the task's `decode`, and another pass over the dev examples.
 
     Args:

@@ -165,7 +165,7 @@ class FittingModel(CheckingModel):
             x = self._in_order(x, y, weights, batch_size=given.pop("batch_size", None))
         else:
             given |= {} if y is None else {"y": y}
-            x = x if dataset_info(x) is None else dataset_info(x).in_order()
+            x = x if dataset_info(x) is None else dataset_info(x).in_order()  # type: ignore[union-attr]
         self.check_batches(x)
         self.compile_to_evaluate()
         info = dataset_info(x)
@@ -178,7 +178,7 @@ class FittingModel(CheckingModel):
 
         Their rows are those of the data, in its order; of a task that splits a long example into
         several sequences, one per sequence. An example without a text is an error. Sequences are
-        padded to the longest one where an output has an axis of tokens, and examples to the most
+        padded to the longest one if an output has an axis of tokens, and examples to the most
         choices or words; the logit of a choice that an example does not have is below all others.
 
         `keras_bert.predict` returns labels, tags or answers instead.

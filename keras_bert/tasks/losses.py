@@ -40,7 +40,7 @@ def global_means(losses, *, of_epochs=False):
 class GlobalMean(keras.losses.Loss):
     """A mean over the batch of all replicas, as one device would compute it.
 
-    Keras averages the means of the replicas, which differs where the sums of their weights differ.
+    Keras averages the means of the replicas, which differs if the sums of their weights differ.
     With values v and weights w (1 each for a mean over all values), replica r gives
 
         Σ_r w v / Σ w        the first sum over its own part, the second over all replicas
@@ -160,16 +160,16 @@ def means_over(model, totals, *, steps=None, examples=None):
             losses[name].divide_by(batch=batch, example=example)
 
 
-# Where a probability is 0 in float32, its logarithm is that of this.
+# If a probability is 0 in float32, its logarithm is that of this.
 _LEAST = 1e-30
 
 
 def mean_outputs(outputs, losses):
     """The outputs of a task with the mean probabilities of several.
 
-    Where an output is trained by a cross-entropy, that is the logarithm of the mean softmax over
+    If an output is trained by a cross-entropy, that is the logarithm of the mean softmax over
     the last axis, or the log-odds of the mean sigmoid: their softmax, or sigmoid, is that mean.
-    Where it is trained by the squared error, it is the mean.
+    If it is trained by the squared error, it is the mean.
 
     Args:
         outputs: the tasks' outputs by name, a list of dictionaries.

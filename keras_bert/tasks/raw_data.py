@@ -101,7 +101,7 @@ def weights_of_classes(class_weight, labels):
 
     Args:
         class_weight: {a label as in the data: its weight}. A whole number may also be the index of
-            a label, as in Keras, where the model has no label of that name.
+            a label, as in Keras, if the model has no label of that name.
         labels: those of the model.
 
     Raises InputError for an unknown label, for a weight that is not a number from 0, and for whole
@@ -172,7 +172,15 @@ class LabelledModel(ReadingModel):
     """The part of a `Task` on labelled data and how it reads them; `Task` describes the rest."""
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+    def read(
+        cls,
+        data: Any,
+        *,
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        **columns: Any,
+    ) -> Any:
         """The examples of a file or a sequence, in order and streaming.
 
         Args:
@@ -180,7 +188,7 @@ class LabelledModel(ReadingModel):
             inferred_arguments: the result of `infer_arguments`, which helps to detect the columns;
                 None if it is not known yet.
             schema: the `schema` of the data that the task was trained on: columns by their names
-                or numbers, which are used where the data have them.
+                or numbers, which are used if the data have them.
             labelled: whether a file without labels is an error.
             **columns: the settings of SETTINGS with `reads`.
 
@@ -197,7 +205,7 @@ class LabelledModel(ReadingModel):
         )
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """The task's arguments that follow from the training examples, by name.
 
         Raises InputError if the examples are not enough to train on.
@@ -205,7 +213,9 @@ class LabelledModel(ReadingModel):
         return {}
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         """One line for the user about the training and dev examples."""
         return f"{len(train):,} training examples and {len(dev):,} dev examples."
 
@@ -215,20 +225,20 @@ class LabelledModel(ReadingModel):
         return examples[0].source.notes()
 
     @classmethod
-    def labels_with(cls, inferred_arguments, **settings):
+    def labels_with(cls, inferred_arguments: dict[str, Any], **settings: Any) -> tuple[str, ...]:
         """The labels of a task with these arguments; empty for a task without labels."""
         return tuple(inferred_arguments.get("labels", ()))
 
     @property
-    def inferred_arguments(self):
+    def inferred_arguments(self) -> dict[str, Any]:
         """The arguments of this task that `infer_arguments` gives."""
         return {"labels": list(self.labels)} if self.MIN_LABELS else {}
 
-    def labels_of(self, example):
+    def labels_of(self, example: Any) -> Sequence[str]:
         """The labels, or tags, of an example."""
         return ()
 
-    def unknown_labels(self, examples):
+    def unknown_labels(self, examples: Sequence[Any]) -> Counter[str]:
         """A `Counter` of the labels of examples that this task does not have: its errors.
 
         Raises InputError if it has none of them: the examples are those of another task.

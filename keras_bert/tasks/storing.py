@@ -3,7 +3,7 @@
 import dataclasses
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import keras
 
@@ -63,12 +63,12 @@ class StoredModel(FittingModel):
 
         save_adapter(self, self.tokenizer, folder, base=base, overwrite=overwrite)
 
-    def save_assets(self, dir_path):
+    def save_assets(self, dir_path: str) -> None:
         """Keras's hook: writes the tokenizer into a .keras file."""
         if self.tokenizer is not None:
             self.tokenizer.save(dir_path)
 
-    def load_assets(self, dir_path):
+    def load_assets(self, dir_path: str) -> None:
         """Keras's hook: reads the tokenizer of a .keras file."""
         if any(Path(dir_path).iterdir()):
             from keras_bert.text.tokenizer import Tokenizer  # needs TensorFlow
@@ -95,7 +95,7 @@ class StoredModel(FittingModel):
             field.name: field for field in dataclasses.fields(cls.SETTINGS) if about(field).stored
         }
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         # A functional model's own config is its graph, which our constructors do not take.
         reader = self.reader
         config = {"encoder": keras.saving.serialize_keras_object(self.encoder), "name": self.name}
@@ -105,15 +105,17 @@ class StoredModel(FittingModel):
             config["static_vectors"] = keras.saving.serialize_keras_object(reader.static_vectors)
         names = argument_fields(self.SETTINGS)
         settings = {name: getattr(self.settings, name) for name in names}
-        columns = {"columns": self.columns} if self.columns else {}
-        words = {}
+        columns: dict[str, Any] = {"columns": self.columns} if self.columns else {}
+        words: dict[str, Any] = {}
         if self.READS_WORDS:
             given = self if self.tokenizer is None else self.tokenizer
             words["skips_spaces"] = given.skips_spaces
         return {**config, **self.inferred_arguments, **settings, **columns, **words}
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
         config = dict(config)
         columns = config.pop("columns", None)
         skips_spaces = config.pop("skips_spaces", not cls.READS_WORDS)

@@ -72,7 +72,7 @@ def of_labels(sums):
 
 
 def ratio(numerators, denominators, *, empty=0.0):
-    """A quotient, and `empty` where the denominator is 0."""
+    """A quotient, and `empty` if the denominator is 0."""
     is_empty = denominators == 0
     return np.where(is_empty, empty, numerators / np.where(is_empty, 1.0, denominators))
 

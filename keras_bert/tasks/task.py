@@ -8,6 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import keras
+import numpy as np
+
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import Settings
@@ -55,7 +58,7 @@ class Task(StoredModel):
             only.
         labels: of a task with MIN_LABELS the names of its labels in their order, each once.
         layers: the layers that the head reads, a name of `keras_bert.heads`; None is
-            "last", or "mix-all" where there is a `layer_mix`.
+            "last", or "mix-all" if there is a `layer_mix`.
         layer_mix: of a learned mix the arguments `layer_norm_eps` and `l2` of its `ScalarMix`; None
             is None and 0.
         static_vectors: an encoder of a single layer and the same vocabulary, such as a
@@ -89,7 +92,7 @@ class Task(StoredModel):
         ACTIVATIONS: the activations that the output may have, if a folder says so.
         MIN_LABELS: the least number of `labels`; 0 for a task without labels.
         SETTINGS: the class of its settings; a `TaskSettings` if it is trained on labelled files.
-        TUNED: the stored settings that `tune_threshold` sets where they are not given.
+        TUNED: the stored settings that `tune_threshold` sets if they are not given.
         METRIC: the metric on the dev data that selects the best epoch; higher is better. It is one
             of `default_metrics` or of `official_metrics`.
         SHOWN: {metric: display name}, shown during training.
@@ -118,31 +121,32 @@ class Task(StoredModel):
             too few layers, or the head reads the first token of a causal encoder.
     """
 
-    TASK_TYPE = None
-    REQUIRES = ()
-    HEAD_SCALES = {}
-    LABELLED_HEADS = {"classifier": (-1,), "crf": (0, -1)}
+    TASK_TYPE: Any = None
+    REQUIRES: tuple[str, ...] = ()
+    HEAD_SCALES: dict[str, str] = {}
+    LABELLED_HEADS: dict[str, tuple[int, ...]] = {"classifier": (-1,), "crf": (0, -1)}
     FIRST_LABEL = 0
     READS_WORDS = False
     ACTIVATIONS: tuple[str, ...] = ()
     MIN_LABELS = 0
-    SETTINGS: type[Settings] = Settings
-    TUNED = ()
-    METRIC = None
-    SHOWN = {"loss": "loss"}
-    TEACHES: str | None = None
+    SETTINGS: type[Any] = Settings
+    TUNED: tuple[str, ...] = ()
+    METRIC: Any = None
+    SHOWN: dict[str, str] = {"loss": "loss"}
+    TEACHES: Any = None
     ANSWER = "label"
-    FEATURES = SIGNATURES = None
+    FEATURES: str | None = None
+    SIGNATURES: str | None = None
     INFERENCE = "keras_bert.tasks.outputs:Inference"
-    exported_prediction = None
+    exported_prediction: Any = None
     OFFERS: tuple[str, ...] = ()
     RATE_FACTOR = 1.0
-    DEFAULT_OPTIMIZER = {}
+    DEFAULT_OPTIMIZER: dict[str, Any] = {}
 
-    dropout = None
-    _members = ()
+    dropout: Any = None
+    _members: tuple[Any, ...] = ()
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         show_arguments(cls)
 
@@ -194,16 +198,16 @@ class Task(StoredModel):
         self.make_head()
         self._connect(tokenizer, name or _name_of(type(self)))
 
-    def check_encoder(self):
+    def check_encoder(self) -> None:
         """Raises InputError unless the task can be over `encoder`."""
         self.encoder.require(*self.REQUIRES)
 
-    def checked_labels(self, labels, settings):
+    def checked_labels(self, labels: Sequence[str] | None, settings: Any) -> tuple[str, ...]:
         """The argument `labels` as a tuple; ValueError for too few and for equal ones."""
         return check_labels(labels, least=self.MIN_LABELS)
 
-    def defaults_for(self, settings):
-        """The values of settings that are None, where they depend on the encoder or the labels."""
+    def defaults_for(self, settings: Any) -> dict[str, Any]:
+        """The values of settings that are None, if they depend on the encoder or the labels."""
         if not self.reads_files():
             return {}
         length = settings.max_length or self.encoder.default_max_length(self.SETTINGS.MAX_LENGTH)
@@ -217,23 +221,23 @@ class Task(StoredModel):
         """
         self.settings = dataclasses.replace(self.settings, **changes)
 
-    def make_head(self):
+    def make_head(self) -> None:
         """Sets the attributes HEADS to new layers; `dropout` is the `Dropout` before them."""
 
     @property
-    def head_dropout(self):
+    def head_dropout(self) -> float:
         """The rate of `dropout`: the setting, or else that of the encoder's config."""
         rate = getattr(self.settings, "dropout", None)
         return self.config.head_dropout(self.TASK_TYPE) if rate is None else rate
 
-    def new_transform(self):
+    def new_transform(self) -> keras.layers.Layer | None:
         """The `transform` of a head that reads one vector per sequence.
 
-        None where the encoder has no such layer, or the head reads vectors of another size.
+        None if the encoder has no such layer, or the head reads vectors of another size.
         """
         return self.encoder.new_head_transform(self.TASK_TYPE) if self.reader.keeps_size else None
 
-    def new_token_transform(self):
+    def new_token_transform(self) -> keras.layers.Layer | None:
         """The `transform` of a head that reads the vectors of all tokens; None as above.
 
         None, too, for a task type that `transformers` has no class for.
@@ -265,7 +269,7 @@ class Task(StoredModel):
             self.encoder.set_vocabulary(tokenizer.vocabulary)
             tokenizer.input_names = self.encoder.input_names
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if getattr(self, "encoder", None) is None:  # not constructed yet
             return super().__repr__()
         labels = f"labels {listed(self.labels, most=4)}; " if self.MIN_LABELS else ""
@@ -286,21 +290,21 @@ class Task(StoredModel):
         return html_table(rows, caption=type(self).__name__)
 
     @classmethod
-    def reads_first_token(cls, **settings):
+    def reads_first_token(cls, **settings: Any) -> bool:
         """Whether a task with these settings reads the first token, whatever the encoder."""
         return False
 
-    def is_standard(self):
+    def is_standard(self) -> bool:
         """Whether the settings compute what the `transformers` class computes."""
         return self.reader.layers == LAST and not self.reader.reads_vectors
 
     @property
-    def heads_in_files(self):
+    def heads_in_files(self) -> tuple[str, ...]:
         """The names of HEADS whose weights a model folder has in files of their own."""
         return ()
 
     @property
-    def architecture(self):
+    def architecture(self) -> str:
         """The `transformers` class named in the folder.
 
         The base model's if the task type has no class or its class would compute something else.
@@ -309,20 +313,20 @@ class Task(StoredModel):
         return names.class_of(self.TASK_TYPE) if self.is_standard() else names.base_class
 
     @classmethod
-    def settings_in_config(cls, config_json):
+    def settings_in_config(cls, config_json: dict[str, Any]) -> dict[str, Any]:
         """Stored settings by name, from the `transformers` keys of a `config.json`."""
         return {}
 
     @classmethod
-    def with_effect(cls, settings):
+    def with_effect(cls, settings: dict[str, Any]) -> dict[str, Any]:
         """Stored settings by name, without those that other ones leave without an effect."""
         return settings
 
-    def config_keys(self):
+    def config_keys(self) -> dict[str, Any]:
         """`transformers` keys about the head for `config.json`, in addition to the labels."""
         return {}
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         # Given an extra name, Keras would assign the inputs in alphabetical order.
         if not isinstance(inputs, dict) or set(inputs) != set(self.input):
             received = sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__
@@ -357,7 +361,9 @@ class Task(StoredModel):
 
     # Labelled data: examples, batches, predictions and metrics.
 
-    def features(self, examples, *, max_length=None, labelled=False):
+    def features(
+        self, examples: Sequence[Any], *, max_length: int | None = None, labelled: bool = False
+    ) -> Any:
         """`TokenizedExamples`: one or several sequences per example.
 
         Args:
@@ -372,7 +378,7 @@ class Task(StoredModel):
             self, examples, max_length=max_length or self.settings.max_length, labelled=labelled
         )
 
-    def framing(self, max_length=None):
+    def framing(self, max_length: int | None = None) -> dict[str, Any]:
         """The arguments of `TokenizedExamples` on how texts become sequences of this task."""
         return {
             "tokenizer": self.tokenizer,
@@ -380,14 +386,14 @@ class Task(StoredModel):
             "max_length": max_length or self.settings.max_length,
         }
 
-    def evaluate_on(self, examples):
+    def evaluate_on(self, examples: Sequence[Any]) -> None:
         """Called with the dev examples of a run before it; METRIC may depend on them."""
 
-    def context_size(self, *, max_length=None):
+    def context_size(self, *, max_length: int | None = None) -> int:
         """How many examples on either side may share a sequence with an example."""
         return 0
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """The predictions: one JSON-like dictionary per example of `sequences.examples`.
 
         Args:
@@ -398,25 +404,27 @@ class Task(StoredModel):
         """
         raise NotImplementedError
 
-    def tuned_settings(self, given):
+    def tuned_settings(self, given: Any) -> tuple[str, ...]:
         """The names of the settings that `tune_threshold` sets, of the `given` settings."""
         return tuple(name for name in self.TUNED if getattr(given, name) is None)
 
-    def calibration_error(self, outputs, sequences):
+    def calibration_error(self, outputs: dict[str, Any], sequences: Any) -> dict[str, float] | None:
         """The expected calibration error `before` and `after` `tune_threshold`, a dictionary.
 
-        None where it does not calibrate. Arguments are as in `decode`.
+        None if it does not calibrate. Arguments are as in `decode`.
         """
         return None
 
-    def tune_threshold(self, outputs, sequences):
+    def tune_threshold(self, outputs: dict[str, Any], sequences: Any) -> None:
         """Sets the settings that are `tuned`, such as a threshold; arguments as in `decode`.
 
         Called on the dev data at each evaluation that uses `official_metrics`, and with the
         outputs of the model that is kept.
         """
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """The official metrics over all predictions, as JSON values.
 
         Raises InputError, which names the example, if one cannot be evaluated.
@@ -439,7 +447,7 @@ class Task(StoredModel):
         """The content of a prediction without its probabilities, as JSON can hold it."""
         return prediction[self.ANSWER]
 
-    def taught_answers(self, outputs, sequences):
+    def taught_answers(self, outputs: dict[str, Any], sequences: Any) -> np.ndarray:
         """The answers that a student learns (see `keras_bert.training.teaching`): (N, A).
 
         Arguments are as in `decode`; N examples, or all of their words.
@@ -479,10 +487,10 @@ class Task(StoredModel):
             f"{name} {value:.3f}" for name, value in metrics.items() if isinstance(value, float)
         )
 
-    def check_export(self):
+    def check_export(self) -> None:
         """Raises InputError if a SavedModel of the task would predict something else than it."""
 
-    def signatures(self, *, max_length=None):
+    def signatures(self, *, max_length: int | None = None) -> dict[str, Any]:
         """The entry points of the exported model, `Signature` by name; the first is the default.
 
         `max_length` is in tokens per sequence; None is the task's own.

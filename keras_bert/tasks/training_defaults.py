@@ -1,9 +1,9 @@
-"""The learning rate and the number of epochs of fine-tuning where none are given."""
+"""The learning rate and the number of epochs of fine-tuning if none are given."""
 
 import math
 from typing import NamedTuple
 
-EPOCHS = 3  # of Devlin et al. 2018, where these are enough steps
+EPOCHS = 3  # of Devlin et al. 2018, if these are enough steps
 # (the largest hidden size, the learning rate of trained weights, that of random ones, the least
 # number of steps)
 _DEFAULTS = (
@@ -18,8 +18,8 @@ _DEFAULTS = (
 HEAD_LEARNING_RATE = 1e-3
 # Of a classifier whose vectors are trained by their labels: the factor of the rate, and the least
 # number of steps.
-_CONTRASTIVE_RATE, _CONTRASTIVE_STEPS = 1 / 3, 60
-# A sweep tries these multiples of the learning rate, and, for each number of epochs where these are
+_CONTRASTIVE_RATE, _CONTRASTIVE_STEPS = 1 / 15, 100
+# A sweep tries these multiples of the learning rate, and, for each number of epochs if these are
 # enough steps, this multiple of the least number of steps. For BERT base they are the search of
 # Devlin et al. 2018 (appendix A.3).
 _RATES_TO_TRY = (1.0, 0.6, 0.4)
@@ -54,7 +54,7 @@ class TrainingDefaults(NamedTuple):
 
 
 def lora_learning_rate(learning_rate: float) -> float:
-    """The learning rate of LoRA, where that of the whole encoder is `learning_rate`.
+    """The learning rate of LoRA, if that of the whole encoder is `learning_rate`.
 
     Ten times as much, up to that of a head: 5e-4 for a base and 3e-4 for a large encoder, as in
     Hu et al. 2021 (table 9). MiniLM, for which it is 1e-3, was measured (docs/training.md): 3e-4 is

@@ -42,7 +42,7 @@ from keras_bert.text.vocabulary import (
 
 # Classes that take their steps from BERT's settings, whatever is in `tokenizer.json`.
 _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
-# Classes that make their steps themselves, and their special tokens where a folder names none.
+# Classes that make their steps themselves, and their special tokens if a folder names none.
 _GPT2, _ROBERTA, _GPT = "GPT2Tokenizer", "RobertaTokenizer", "OpenAIGPTTokenizer"
 _MPNET = "MPNetTokenizer"  # BERT's words and pieces, between fairseq's special tokens
 _END_OF_TEXT = "<|endoftext|>"
@@ -57,7 +57,7 @@ _CLASS_TOKENS = {
 class TokenizerFolder:
     """The content of Hugging Face's files in a folder on its vocabulary and tokenizer.
 
-    Methods raise `InputError` where the files contradict each other or the vocabulary, or ask for
+    Methods raise `InputError` if the files contradict each other or the vocabulary, or ask for
     ids that this library does not give.
 
     Args:
@@ -168,7 +168,7 @@ class TokenizerFolder:
     def class_of_wordpiece(self, vocab_txt):
         """The class of transformers that a WordPiece vocabulary is for, or None.
 
-        `vocab_txt` is the content of the folder's `vocab.txt`, None without one. Where no class is
+        `vocab_txt` is the content of the folder's `vocab.txt`, None without one. If no class is
         named, MPNet's vocabulary is told by its token for masks, which BERT's does not have.
         """
         if self._class_name is not None:
@@ -192,7 +192,7 @@ class TokenizerFolder:
     def special_tokens(self, usual=BERT_TOKENS, *, name=None):
         """The `SpecialTokens` that the configuration names.
 
-        Where it names none they are those of the class `name`, or `usual`.
+        If it names none they are those of the class `name`, or `usual`.
         """
         usual = _CLASS_TOKENS.get(name, usual)
         config, source = self._config, self._config_file
@@ -221,7 +221,7 @@ class TokenizerFolder:
         return SpecialTokens(**tokens)
 
     def case(self, special_tokens):
-        """Whether the folder's model is uncased; None where that is not recorded."""
+        """Whether the folder's model is uncased; None if that is not recorded."""
         config, normalizers = self._config, self._normalizers()
         bert = next((part for part in normalizers if part.get("type") == "BertNormalizer"), {})
         self._check_wordpiece_steps(normalizers)
@@ -283,7 +283,7 @@ class TokenizerFolder:
                 )
 
     def template(self, vocabulary, *, name=None):
-        """The `Template` of the folder's tokenizer.json, or BERT's where it has none.
+        """The `Template` of the folder's tokenizer.json, or BERT's if it has none.
 
         `name` is the class of transformers that it is for; RoBERTa's has a template of its own.
         """
@@ -417,7 +417,7 @@ def class_of_bpe(ids, *, source):
         ids: the content of a `vocab.json`, unchecked.
         source: names it in errors.
 
-    Raises `InputError` where its kind is unknown.
+    Raises `InputError` if its kind is unknown.
     """
     tokens = ids.keys() if isinstance(ids, dict) else ()
     if END_OF_WORD in tokens:

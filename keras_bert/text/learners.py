@@ -64,7 +64,7 @@ def limit_alphabet(counts, limit):
 
 
 def room_for_tokens(size, *, unused, symbols, alphabet):
-    """How many more tokens may be learned; InputError where the alphabet alone is too large."""
+    """How many more tokens may be learned; InputError if the alphabet alone is too large."""
     needed = len(SPECIAL_TOKENS) + unused + len(symbols)
     if needed > size:
         characters = counted(len(alphabet), "different character")
@@ -187,7 +187,7 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
         if neighbour >= 0:
             afters[neighbour].append(position)
     # A pair with the new symbol gains what the pair with the old one loses. All gains come first:
-    # where the pair occurred twice in a row, "abab", one of the new pairs is lost again.
+    # if the pair occurred twice in a row, "abab", one of the new pairs is lost again.
     grown, losses = [], []
     for neighbour, occurrences in befores.items():
         grown.append(neighbour << 32 | made)
@@ -200,7 +200,7 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
             (right << 32 | neighbour, _gain(grown[-1], occurrences, weight, pair_counts, positions))
         )
     for pair, count in losses:
-        if pair in pair_counts:  # not where it is the pair that is merged
+        if pair in pair_counts:  # not if it is the pair that is merged
             pair_counts[pair] -= count
     return grown
 
@@ -271,7 +271,7 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
         counts: mapping of word -> how often it occurs in the text; words as the tokenizer splits
             them (`WordSplitter`). Their order does not matter.
         size: how many tokens to return, special and unused ones counted in. Fewer are returned only
-            where the text has no more pairs that are frequent enough.
+            if the text has no more pairs that are frequent enough.
         min_frequency: a merge must be at least this frequent.
         alphabet_limit: keep this many characters, the most frequent ones; words with another one
             are [UNK], and nothing is learned from them.
@@ -283,7 +283,7 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     own, within one. Among equally frequent pairs the one that is smallest when compared by its
     right token, then by its left one, is merged first.
 
-    Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
+    Raises `InputError` if the counts are empty or `size` leaves no room for the alphabet.
     """
     counts = checked_counts(counts)
     alphabet, counts, lost = limit_alphabet(counts, alphabet_limit)
@@ -323,7 +323,7 @@ def learn_words(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0)
 
     Returns a `WordPieceVocabulary` with its counts, its tokens in the order of `learn_wordpiece`.
 
-    Raises `InputError` where the counts are empty or no word is as frequent.
+    Raises `InputError` if the counts are empty or no word is as frequent.
     """
     counts = checked_counts(counts)
     total = sum(count for _, count in counts)
@@ -391,11 +391,11 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
 
     Returns a `BpeVocabulary` with its counts, its tokens in the order of `learn_wordpiece`.
 
-    Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
+    Raises `InputError` if the counts are empty or `size` leaves no room for the alphabet.
     """
     counts = checked_counts(counts)
     alphabet, spelled, _ = limit_alphabet(counts, alphabet_limit)
-    # Where the text has the mark itself, it is an unknown character.
+    # If the text has the mark itself, it is an unknown character.
     alphabet = [character for character in alphabet if character != END_OF_WORD]
     spelled = [(word, count) for word, count in spelled if END_OF_WORD not in word]
     symbols = [*alphabet, END_OF_WORD]
@@ -438,7 +438,7 @@ def learn_byte_level_bpe(counts, *, size, min_frequency=1, unused=0):
     Returns a `ByteLevelVocabulary` with its counts and BERT's special tokens, its tokens in the
     order of `learn_wordpiece`. All 256 bytes are tokens.
 
-    Raises `InputError` where the counts are empty or `size` is less than the bytes take.
+    Raises `InputError` if the counts are empty or `size` is less than the bytes take.
     """
     counts = checked_counts(counts)
     room = size - len(SPECIAL_TOKENS) - unused - len(LETTERS)

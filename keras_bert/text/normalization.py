@@ -22,7 +22,7 @@ _VALID = r"[\x00-\x{d7ff}\x{e000}-\x{10ffff}]*"
 # What the original drops: NUL, U+FFFD, and the categories Cc (but tab and line ends) and Cf.
 _DROPPED = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{fffd}\p{Cf}]"
 _ACCENTS = r"\p{Mn}"
-MAX_WORD_BYTES = 1_000_000_000  # where words of any length are wanted
+MAX_WORD_BYTES = 1_000_000_000  # if words of any length are wanted
 
 
 def valid_utf8(texts):

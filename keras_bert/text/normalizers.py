@@ -32,7 +32,7 @@ REPLACEMENTS = {
 class AddedToken:
     """A token that is cut out of a text before the model reads what is left.
 
-    A special one is cut out only where the text is a program's, as in fill-mask: in a user's text
+    A special one is cut out only if the text is a program's, as in fill-mask: in a user's text
     it is ordinary text.
     """
 
@@ -65,7 +65,7 @@ class AddedToken:
 def steps_in(tokenizer, *, source):
     """The `normalizers` and `added_tokens` of a vocabulary, from the object of a `tokenizer.json`.
 
-    {} where it has special tokens alone that take no white space: they are the vocabulary's.
+    {} if it has special tokens alone that take no white space: they are the vocabulary's.
     """
     normalizers = parse_normalizers(normalizer_steps(tokenizer, source=source), source=source)
     added = added_tokens_in(tokenizer, source=source)

@@ -18,7 +18,7 @@ ALBERT_TOKENS = SpecialTokens(
     pad="<pad>", unk="<unk>", cls="[CLS]", sep="[SEP]", mask="[MASK]", bos="[CLS]", eos="[SEP]"
 )
 FAIRSEQ_FILE = "sentencepiece.bpe.model"  # a unigram model, whatever its name says
-# The special tokens of a class of transformers, where a folder names none.
+# The special tokens of a class of transformers, if a folder names none.
 CLASS_TOKENS = {
     XLM_ROBERTA: FAIRSEQ_TOKENS,
     CAMEMBERT: FAIRSEQ_TOKENS,

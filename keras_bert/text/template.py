@@ -20,7 +20,7 @@ class Template:
     number of a text, 0 or 1. A special token belongs to the text that it follows, and those before
     the first text belong to it. All that belongs to a text has one segment id.
 
-    Raises ValueError where a text is missing or out of order, or has several segment ids.
+    Raises ValueError if a text is missing or out of order, or has several segment ids.
     """
 
     single: tuple[tuple[str | int, int], ...]
@@ -51,7 +51,7 @@ class Template:
 
     @property
     def first_token(self):
-        """The special token that every sequence begins with; None where that is a text."""
+        """The special token that every sequence begins with; None if that is a text."""
         first = {parts[0][0] for parts in (self.single, self.pair)}
         return first.pop() if len(first) == 1 and first != {0} else None
 
@@ -130,7 +130,7 @@ PLAIN_TEMPLATE = Template(single=((0, 0),), pair=((0, 0), (1, 1)))  # no special
 
 
 def bert_template(special_tokens):
-    """BERT's `Template` with some `SpecialTokens`; a plain one where `cls` or `sep` is missing."""
+    """BERT's `Template` with some `SpecialTokens`; a plain one if `cls` or `sep` is missing."""
     cls, sep = special_tokens.cls, special_tokens.sep
     if cls is None or sep is None:
         return PLAIN_TEMPLATE

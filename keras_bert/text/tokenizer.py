@@ -5,7 +5,7 @@ import pkgutil
 import re
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
@@ -26,7 +26,7 @@ class Tokens(NamedTuple):
 
     `starts` and `ends` count characters (code points, as Python does) of the input string,
     `byte_starts` and `byte_ends` its bytes in UTF-8; ends are exclusive. The end-of-word mark of
-    byte-pair encoding, where it is a token alone, is empty, at the end of its word. So is white
+    byte-pair encoding, if it is a token alone, is empty, at the end of its word. So is white
     space that is a token of a byte-level vocabulary; white space at the ends of its other tokens is
     left out. In bytes that are not all UTF-8, characters are those of the string without the
     invalid bytes; byte offsets are those of the bytes themselves.
@@ -45,6 +45,9 @@ _TEXTS, _TOKENS = 3, 60  # that are shown
 
 class TokenizedTexts(Tokens):
     """`Tokens` with their texts and vocabulary, which a notebook shows as a table."""
+
+    _texts: tf.Tensor
+    _vocabulary: Vocabulary
 
     def __repr__(self):
         count = counted(int(self.ids.nrows()), "text")
@@ -124,13 +127,13 @@ class Tokenizer(tf.Module):
     ) -> Self:
         """From a `Vocabulary`, or the path of a `vocab.txt` or of a folder with a vocabulary.
 
-        Where `lowercase` is None, it is taken from the folder, and True where that has none. The
-        template is the folder's, and BERT's where there is none.
+        If `lowercase` is None, it is taken from the folder, and True if that has none. The
+        template is the folder's, and BERT's if there is none.
 
-        Raises `InputError` where it cannot be opened (see `open_vocabulary`).
+        Raises `InputError` if it cannot be opened (see `open_vocabulary`).
         """
         vocabulary, lowercase, template = open_vocabulary(vocabulary, lowercase=lowercase)
-        return cls(vocabulary, lowercase=lowercase, template=template)
+        return cls(vocabulary, lowercase=lowercase, template=template)  # type: ignore[arg-type]
 
     @classmethod
     def from_folder(cls, folder: str | PathLike[str]) -> Self:
@@ -145,7 +148,7 @@ class Tokenizer(tf.Module):
 
     @property
     def ends_of_texts(self) -> tuple[str | None, str | None]:
-        """The special tokens that begin and end a text in training; None where it has none.
+        """The special tokens that begin and end a text in training; None if it has none.
 
         They are `bos` and `eos`, or those next to the text in the template.
         """
@@ -159,11 +162,11 @@ class Tokenizer(tf.Module):
     def __len__(self) -> int:
         return len(self.vocabulary)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         case = "uncased" if self.lowercase else "cased"
         return f"Tokenizer({len(self):,} tokens, {self.vocabulary.algorithm}, {case})"
 
-    def __reduce__(self):  # a graph cannot be pickled; its arguments can
+    def __reduce__(self) -> tuple[Any, ...]:  # a graph cannot be pickled; its arguments can
         make = functools.partial(type(self), lowercase=self.lowercase, template=self.template)
         state = {"input_names": tuple(self.input_names), "skips_spaces": self.skips_spaces}
         return make, (self.vocabulary,), state

@@ -34,7 +34,7 @@ def learn_unigram(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=
     Returns a `UnigramVocabulary` with its counts: the special tokens, then the others by falling
     count of use in the text (equal counts by code points), then the unused slots.
 
-    Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
+    Raises `InputError` if the counts are empty or `size` leaves no room for the alphabet.
     """
     counts = checked_counts(_normalized(counts, lowercase=lowercase))
     alphabet, spelled, _ = limit_alphabet(counts, alphabet_limit)
@@ -95,7 +95,7 @@ def _trained(counts, *, size, lowercase):
             model_writer=written,
             model_type="unigram",
             vocab_size=size,
-            hard_vocab_limit=False,  # fewer where the text has no more
+            hard_vocab_limit=False,  # fewer if the text has no more
             character_coverage=1.0,
             normalization_rule_name=_RULES[lowercase],
             shuffle_input_sentence=False,

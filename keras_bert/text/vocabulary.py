@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,7 +38,7 @@ TOKENIZER_FILES = frozenset(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpecialTokens:
-    """The special tokens of a tokenizer by role; None where it has none for that role.
+    """The special tokens of a tokenizer by role; None if it has none for that role.
 
     BERT's are the first five. Other models begin and end a sequence with `bos` and `eos`, or with
     `start` and `extract`, and have `delimiter` between two texts.
@@ -111,7 +111,9 @@ class Vocabulary(abc.ABC):
     HAS_UNKNOWN_TEXT = True  # some text has no other token than the unknown one
     ONE_LINE = True  # no token has a line end
 
-    def __init__(self, tokens, counts=None, special_tokens=BERT_TOKENS):
+    def __init__(
+        self, tokens: Iterable[str], counts: Any = None, special_tokens: SpecialTokens = BERT_TOKENS
+    ):
         self.tokens = tuple(tokens)
         self.special_tokens = special_tokens
         self._ids = index_tokens(
@@ -158,32 +160,32 @@ class Vocabulary(abc.ABC):
         write_text(path, text)
 
     @abc.abstractmethod
-    def files(self):
+    def files(self) -> dict[str, str]:
         """The files that the vocabulary is written as: name -> text."""
 
     @abc.abstractmethod
-    def to_tokenizers(self, *, lowercase):
+    def to_tokenizers(self, *, lowercase: bool) -> Any:
         """A `tokenizers.Tokenizer` with the same ids, without special tokens and template."""
 
-    def config_options(self, *, lowercase):
+    def config_options(self, *, lowercase: bool) -> dict[str, Any]:
         """Returns the JSON values of a `tokenizer_config.json` by key."""
         return {
             "do_lower_case": lowercase,
-            "strip_accents": None,  # exactly where it lowercases
+            "strip_accents": None,  # exactly if it lowercases
             "tokenize_chinese_chars": True,
         }
 
     @classmethod
-    def options_of(cls, tokenizer, *, source):
+    def options_of(cls, tokenizer: dict[str, Any], *, source: str) -> dict[str, Any]:
         """Further arguments of the constructor from the object of a `tokenizer.json`."""
         return {}
 
-    def to_ids(self):
+    def to_ids(self) -> dict[str, int]:
         """Token -> id: a dictionary in the order of the ids."""
         return dict(self._ids)
 
     @abc.abstractmethod
-    def token_text(self, id):
+    def token_text(self, id: int) -> str:
         """The text of the token with this id, without the mark of its position in a word."""
 
     @abc.abstractmethod
@@ -191,7 +193,7 @@ class Vocabulary(abc.ABC):
         """The text of a sequence of ids, words separated by one space."""
 
     @cached_property
-    def joinable(self) -> list[str]:
+    def joinable(self) -> list[Any]:
         """The text of each token, with the space before or after it that `join` would put there.
 
         Those of a sequence, one after another, are its text, with a space more at one end.
@@ -199,12 +201,12 @@ class Vocabulary(abc.ABC):
         return [f" {token}" for token in self.tokens]
 
     @property
-    def starts_word(self):
+    def starts_word(self) -> np.ndarray:
         """(V,) bool: True where a word starts with the token, whatever comes before it."""
         return self.stands_alone  # not so [UNK]: a character, which may be inside a word
 
     @property
-    def ends_word(self):
+    def ends_word(self) -> np.ndarray:
         """(V,) bool: True where a word starts after the token, whatever comes."""
         return self.stands_alone
 
@@ -222,7 +224,7 @@ class Vocabulary(abc.ABC):
         """The further arguments of the constructor by name, for `more` further special tokens."""
         return {}
 
-    def __reduce__(self):  # into a Beam worker without the derived tables
+    def __reduce__(self) -> tuple[Any, ...]:  # into a Beam worker without the derived tables
         options = {"counts": self.counts, "special_tokens": self.special_tokens}
         return functools.partial(type(self), **options, **self._options()), (self.tokens,)
 
@@ -274,13 +276,13 @@ class Vocabulary(abc.ABC):
     def __contains__(self, token: str) -> bool:
         return token in self._ids
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self.sha256 == other.sha256
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.sha256)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} tokens, sha256 {self.sha256[:12]}…)"
 
     def id(self, token: str) -> int:
@@ -301,12 +303,12 @@ class Vocabulary(abc.ABC):
 
     @property
     def pad_id(self) -> int:
-        """The id of padding; 0 where there is no such token, since nothing reads it."""
+        """The id of padding; 0 if there is no such token, since nothing reads it."""
         return self._ids.get(self.special_tokens.pad, 0)
 
     @property
     def unk_id(self) -> int:
-        """The id of unknown text; that of padding where no text is unknown."""
+        """The id of unknown text; that of padding if no text is unknown."""
         return self._ids.get(self.special_tokens.unk, self.pad_id)
 
     @property
@@ -332,8 +334,8 @@ class Vocabulary(abc.ABC):
         )
 
     @cached_property
-    def stands_alone(self):
-        """(V,) bool: True for special tokens but [UNK] where that represents text."""
+    def stands_alone(self) -> np.ndarray:
+        """(V,) bool: True for special tokens but [UNK] if that represents text."""
         alone = np.zeros(len(self), dtype=np.bool_)
         alone[self.special_ids] = True
         if self.HAS_UNKNOWN_TEXT:
@@ -380,7 +382,7 @@ def parse_ids(text, *, source):
 def tokens_by_id(ids, *, source, special_tokens):
     """The tokens of a JSON object of token and id, in the order of their ids.
 
-    Raises `InputError`, which names `source`, where they are not a valid vocabulary.
+    Raises `InputError`, which names `source`, if they are not a valid vocabulary.
     """
     numbers = list(ids.values()) if isinstance(ids, dict) else [None]
     if not all(type(id) is int for id in numbers) or sorted(numbers) != [*range(len(numbers))]:
@@ -454,7 +456,7 @@ def index_tokens(tokens, *, name, unit, special_tokens, one_line=True):
 
 
 def note_on_unknown(unknown, tokens, *, which=""):
-    """A sentence where more than 5 % of `tokens` tokens are [UNK], else None.
+    """A sentence if more than 5 % of `tokens` tokens are [UNK], else None.
 
     Args:
         unknown, tokens: how many tokens are [UNK], and how many there are.

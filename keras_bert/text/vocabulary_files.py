@@ -61,7 +61,7 @@ def counts_text(vocabulary):
 def read_counts(path, vocabulary):
     """The counts of the vocabulary that was read from `path`: int64 (V,), or None without a file.
 
-    Raises `InputError` where the file is not one of this vocabulary's.
+    Raises `InputError` if the file is not one of this vocabulary's.
     """
     path = Path(path)
     if (path / VOCAB_TXT).exists():
@@ -99,7 +99,7 @@ def open_vocabulary(vocabulary, *, lowercase=None):
 
     Args:
         vocabulary: a `Vocabulary`, or the path of a `vocab.txt` or of a folder (see `open_folder`).
-        lowercase: True or False; None takes what the folder records, and True where nothing does.
+        lowercase: True or False; None takes what the folder records, and True if nothing does.
 
     Returns (`Vocabulary`, bool, `Template`); without a folder the template is BERT's. Raises
     `InputError` as `open_folder` does, and for a file that is not a vocabulary.
@@ -116,9 +116,9 @@ def open_vocabulary(vocabulary, *, lowercase=None):
 def open_folder(folder, *, lowercase=None):
     """Opens the vocabulary of a folder, as `open_vocabulary`.
 
-    Raises `InputError` for a folder without a vocabulary, where the folder contradicts `lowercase`,
-    where two of its files give a token different ids, and where it asks for ids that this library
-    does not give. Also where the case of a vocabulary of byte-pair encoding is unknown: its folders
+    Raises `InputError` for a folder without a vocabulary, if the folder contradicts `lowercase`,
+    if two of its files give a token different ids, and if it asks for ids that this library
+    does not give. Also if the case of a vocabulary of byte-pair encoding is unknown: its folders
     record it, so that one which does not is incomplete. (BERT's own `vocab.txt` may be alone.)
     """
     vocabulary, recorded, template = _read_folder(Path(folder))
@@ -200,7 +200,7 @@ def has_vocabulary(folder):
 def write_vocabulary(path, vocabulary, *, lowercase):
     """Writes a learned vocabulary, whole or not at all, in the place of what is at `path`.
 
-    Raises `InputError` where it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     texts = output_texts(path, vocabulary, lowercase=lowercase)
     texts = {os.path.basename(path_of_file): text for path_of_file, text in texts.items()}
@@ -262,7 +262,7 @@ def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE, has_segments=
 
 
 def _read_folder(folder):
-    """-> (`Vocabulary`, whether it is uncased, None where that is unknown, `Template`)."""
+    """-> (`Vocabulary`, whether it is uncased, None if that is unknown, `Template`)."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder. A folder with a {VOCAB_TXT} was expected.")
     tokenizer = _read_json(folder / TOKENIZER_FILE)
@@ -331,7 +331,7 @@ def _parse_wordpiece(data, path, special_tokens=BERT_TOKENS):
 
 
 def _read_json(path):
-    """The object in a JSON file; {} where there is no such file."""
+    """The object in a JSON file; {} if there is no such file."""
     return read_json(path) if path.exists() else {}
 
 

@@ -57,7 +57,7 @@ class StepCallbacks(keras.callbacks.CallbackList):
 class HeldOutMetrics(keras.callbacks.Callback):
     """Adds the `held_out_metrics` of the source to Keras's logs of an evaluation.
 
-    Not where the loss is NaN, for which `History` raises an error.
+    Not if the loss is NaN, for which `History` raises an error.
     """
 
     def __init__(self, source, plan):
@@ -73,7 +73,7 @@ class HeldOutMetrics(keras.callbacks.Callback):
 
 
 class EndIfOver(keras.callbacks.Callback):
-    """Ends the run where a part says so, as a resumed run finds in its checkpoint."""
+    """Ends the run when a part says so, as a resumed run finds in its checkpoint."""
 
     def __init__(self, parts, history):
         super().__init__()
@@ -86,7 +86,7 @@ class EndIfOver(keras.callbacks.Callback):
 
 
 class Checkpoints(keras.callbacks.Callback):
-    """Writes the checkpoints of the plan, and one where the run is to stop.
+    """Writes the checkpoints of the plan, and one when the run is to stop.
 
     A run can stop at the end of any log step: the variables, the step and the records are
     everything that the next step depends on. Within one it would also be the metrics so far.
@@ -117,7 +117,7 @@ class Checkpoints(keras.callbacks.Callback):
 class EndOfRecord(keras.callbacks.Callback):
     """Ends a log step after its last step: it may be shorter than Keras's epoch.
 
-    Where the run is to stop, it reports at which step.
+    When the run is to stop, it reports at which step.
     """
 
     def __init__(self, plan, history, progress, stop_request):
@@ -196,7 +196,7 @@ def _class_of(name):
 
 
 class AgreeOnStop(keras.callbacks.Callback):
-    """Ends the run of all workers where a user's callback, which the chief calls, ends it."""
+    """Ends the run of all workers when a user's callback, which the chief calls, ends it."""
 
     def __init__(self, run):
         super().__init__()

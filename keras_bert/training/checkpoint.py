@@ -70,7 +70,7 @@ class Checkpoint:
         Damaged ones are deleted when an older one has been restored, each with a line to the
         function `report`. Only then are those deleted that are more than are kept.
 
-        Raises `InputError` where all are damaged, one is of another model, or one cannot be read,
+        Raises `InputError` if all are damaged, one is of another model, or one cannot be read,
         which may be complete.
         """
         variables, frozen = _changing(named_variables(self.model), self.frozen)
@@ -132,7 +132,7 @@ def read_variables(path, variables, *, ignored=frozenset()):
     A file of an earlier version may also have the names that are `ignored`. The state of a
     checkpoint is added to the metadata as a JSON text under "state".
 
-    Raises `DamagedCheckpoint` where the file is damaged, and `InputError` where it contains other
+    Raises `DamagedCheckpoint` if the file is damaged, and `InputError` if it contains other
     variables or cannot be read; the variables are unchanged then.
     """
     try:

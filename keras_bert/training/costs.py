@@ -26,14 +26,14 @@ _FORWARD_AND_BACKWARD = 3  # the backward pass has two products for each one of 
 def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, causal_fraction):
     """Training FLOPs per token, the mean over examples.
 
-    None where their lengths are not known, and for static vectors, which look up more than they
+    None if their lengths are not known, and for static vectors, which look up more than they
     multiply.
 
     Args:
         task: a pre-training task.
         examples_by_length: (S + 1,), the number of examples of each length in tokens.
         masked_rate, max_predictions: the tokens of an example that are predicted (see `Masker`).
-        causal_fraction: the fraction of examples that are read from left to right, where the task
+        causal_fraction: the fraction of examples that are read from left to right, if the task
             has both kinds.
     """
     config, outputs = task.config, task.output
@@ -65,7 +65,7 @@ _TRIALS = 5
 
 @functools.cache
 def matrix_rate(dtype):
-    """FLOP/s of one device (a GPU where there is one) in matrix products, measured once.
+    """FLOP/s of one device (a GPU if there is one) in matrix products, measured once.
 
     The best of some products of two large square matrices of a `dtype` ("float32", "bfloat16"), in
     less than a tenth of a second at 200 GFLOP/s.
@@ -97,7 +97,7 @@ def steps_in(minutes, model, sources, *, spent, compile_model, evaluate_every, m
     then restored to the last bit. The plan has room for tracing the step once more, for all
     evaluations with one before the first step, and for a reserve.
 
-    Raises InputError where a phase has time for fewer than 50 steps, which train nothing.
+    Raises InputError if a phase has time for fewer than 50 steps, which train nothing.
 
     Args:
         minutes: of each phase; the time so far counts toward the first one.
@@ -169,7 +169,7 @@ class Stopwatch(keras.callbacks.Callback):
 
     Attributes:
         first: seconds to the end of the first execution, with tracing.
-        batch: seconds of a batch after it (of the first, where there was no other).
+        batch: seconds of a batch after it (of the first, if there was no other).
         most: more batches than there is time for.
     """
 

@@ -49,7 +49,7 @@ from keras_bert.training.static_student import static_student
 from keras_bert.training.student_starts import starting_point
 from keras_bert.training.teaching import Teaching, answers_of
 
-# What a student has of its teacher where the caller does not give it, beside what follows from the
+# What a student has of its teacher if the caller does not give it, beside what follows from the
 # starting model: how texts are read, and how vectors are compared.
 _OF_TEACHER = (
     *("max_length", "multi_label", "normalize", "similarity"),
@@ -325,7 +325,7 @@ def _known(examples, kind):
 
 
 def _labelled(teacher, examples, predictions, kind):
-    """The examples, where they have no label with the teacher's answer."""
+    """The examples, if they have no label with the teacher's answer."""
     if kind == VECTORS:
         return examples
     return [

@@ -90,7 +90,7 @@ class EarlierTask:
     def _weights(self, task, head):
         """The weights of a head for a task, or None.
 
-        Where the labels are others, the items of those that both have are this task's, and all
+        If the labels are others, the items of those that both have are this task's, and all
         others are new.
         """
         weights = self._heads.get(head)

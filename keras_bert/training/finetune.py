@@ -86,7 +86,7 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
         With a learned mix of layers also `scalar_mix`: its `layer_weights`, the lowest layer first,
         and `gamma`. `warnings` are sentences on what is off: labels that are never predicted, dev
         texts that are also in the training data, repeated texts with different labels, and a
-        training loss that did not fall. Where settings such as a threshold were tuned on the dev
+        training loss that did not fall. If settings such as a threshold were tuned on the dev
         data, they are in `tuned`.
 
         With several seeds these are of the run that is best on the dev data, with the `mean` and
@@ -384,7 +384,7 @@ def _trained(run):
 
 
 def finetuning_plan(settings, examples):
-    """The `Plan` of a run; `InputError` where an epoch has more steps than examples."""
+    """The `Plan` of a run; `InputError` if an epoch has more steps than examples."""
     count = len(examples)
     plan = plan_epochs(
         settings.epochs,

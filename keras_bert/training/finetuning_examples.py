@@ -45,7 +45,7 @@ class FinetuningData:
 
     Attributes:
         recipe: the `TaskRecipe`.
-        train, dev: `TokenizedExamples`; `dev` is None where all examples are trained on.
+        train, dev: `TokenizedExamples`; `dev` is None if all examples are trained on.
         inputs: fingerprints of everything that a run depends on except its settings.
         over_folds: without `dev`, the `OverFolds` of the runs before.
         teaching: the `Teaching` of a student; its answers are those of `train`, in order.
@@ -75,7 +75,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
     Args:
         settings: the settings of the first run, of `finetune_settings`.
         given: the caller's arguments by name. A model of the same task and labels keeps its own
-            options where none are given.
+            options if none are given.
         report: called with each line about the files and the head.
         examples: labelled examples for training and for evaluation, and the arguments of the task
             that follow from the former; None reads the files.
@@ -233,7 +233,7 @@ def _in_order_of(earlier, inferred_arguments):
 def _report_on_tokens(task, train, dev, report):
     """Reports [UNK] tokens, examples that the task cannot use, and a dev file that is unsuitable.
 
-    Raises `InputError` where no training example can be used.
+    Raises `InputError` if no training example can be used.
     """
     for examples, which in ((train, "training"), (dev, "dev")):
         if note := note_on_unknown(*examples.unknown, which=which):
@@ -330,7 +330,7 @@ class LabelledExamples(BatchSource):
         )
 
     def held_out_metrics(self, step):
-        """Keras's metrics on the dev examples, and the official ones where the METRIC is one.
+        """Keras's metrics on the dev examples, and the official ones if the METRIC is one.
 
         Keras's leave out labels that the task does not have, which are errors: then, too. There is
         also the number of labels that are predicted, if the dev examples have several.

@@ -125,10 +125,10 @@ class StartingPoint:
     def earlier_task(self, task_class):
         """-> (the `EarlierTask` of that class in the folder or None, the reason for None or None).
 
-        The reason is a sentence, and None where the folder was not fine-tuned. One reason is that
+        The reason is a sentence, and None if the folder was not fine-tuned. One reason is that
         another program wrote a head for a task that does not exist here.
 
-        Raises `InputError` where this library wrote the folder, and its head cannot be read.
+        Raises `InputError` if this library wrote the folder, and its head cannot be read.
         """
         if self.is_random:
             return None, None
@@ -200,7 +200,7 @@ class TaskRecipe:
     built: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def resolved(self, settings):
-        """The settings of a run, with the model's options where none are given."""
+        """The settings of a run, with the model's options if none are given."""
         return dataclasses.replace(settings, **self.options)
 
     def with_defaults(self, settings, count, report):
@@ -346,7 +346,7 @@ def for_xla(task, examples, *, epochs, steps_per_epoch):
     """The training examples in few lengths, for steps that XLA compiles; None without XLA.
 
     It is for one GPU or TPU, where a run is long enough for the programs of all shapes. The loops
-    of a CRF and of an LSTM do not compile where the length of a batch varies.
+    of a CRF and of an LSTM do not compile if the length of a batch varies.
 
     Args:
         task: the task that is trained as a whole.

@@ -26,7 +26,7 @@ def freeze(task):
     The features are hidden states by name (B batch, S sequence, D hidden size): `hidden_K` of each
     layer K of a learned mix, 0 being the embeddings, otherwise one: that of the task's choice of
     layers, which may be 4 D wide. They are (B, S, D), or
-    (B, 1, D) where the head reads the first token alone; for examples of several sequences
+    (B, 1, D) if the head reads the first token alone; for examples of several sequences
     (B, n, S, D) or (B, n, 1, D).
     """
     encoder = task.encoder

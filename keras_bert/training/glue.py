@@ -69,7 +69,7 @@ def glue(*, report=None, **settings) -> dict[str, Any]:
         `learning_rate`, `batch_size` and `epochs` of the model, the number of `runs` and their
         `seconds`. With several seeds it has `mean` and `std`, of the score over the seeds.
         `average` is GLUE's average of the scores, `with_wnli` and `without_wnli` (as the BERT paper
-        has it), or None where a task is missing; with several seeds `mean` and `std` are of the
+        has it), or None if a task is missing; with several seeds `mean` and `std` are of the
         average of each seed, for which MNLI counts with the matched accuracy. `submission` is the
         path of the zip, or None, and `missing` the submission files that it lacks.
 
@@ -270,7 +270,7 @@ def _train(name, settings, given, folder, report):
 
 
 def _once(function, output, settings, options):
-    """The results of `sweep_given` or `finetune_given`, which is not called where it has finished.
+    """The results of `sweep_given` or `finetune_given`, which is not called if it has finished.
 
     `options` are its arguments besides the settings.
     """
@@ -281,7 +281,7 @@ def _once(function, output, settings, options):
 
 
 def _measures(metrics):
-    """The official metrics on the dev data; NaN where they are undefined, as JSON has no NaN."""
+    """The official metrics on the dev data; NaN if they are undefined, as JSON has no NaN."""
     return {name: math.nan if value is None else value for name, value in metrics["dev"].items()}
 
 
@@ -327,7 +327,7 @@ def _lists(results):
 
 
 def _averages(metrics):
-    """GLUE's averages of {task: metrics}; None where a task is missing."""
+    """GLUE's averages of {task: metrics}; None if a task is missing."""
     averages = {}
     for which, with_wnli in (("with_wnli", True), ("without_wnli", False)):
         try:

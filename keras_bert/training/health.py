@@ -33,7 +33,7 @@ _SENTENCES = {
 
 
 class Finding(NamedTuple):
-    """One criterion; `is_good` is None where it is too early to tell."""
+    """One criterion; `is_good` is None if it is too early to tell."""
 
     is_good: bool | None
     text: str
@@ -42,7 +42,7 @@ class Finding(NamedTuple):
 def health(metrics, *, chance=_CHANCE, since=None):
     """A run's health for metrics.json, a dictionary.
 
-    - `is_healthy`: False where any criterion fails, None where it is too early to tell for one, or
+    - `is_healthy`: False if any criterion fails, None if it is too early to tell for one, or
       nothing was measured, else True
     - `sentence`: the same in words, with each metric
     - `findings`: the criteria in words, those that fail first
@@ -51,7 +51,7 @@ def health(metrics, *, chance=_CHANCE, since=None):
         metrics: `steps`, `history`, `unigram_entropy`, `eval`, `train` and `eval_rows` of a
             pre-training run.
         chance: the accuracy of always predicting the most frequent label of the held-out pairs:
-            more than a half where most second segments are random.
+            more than a half if most second segments are random.
         since: the last step of the phase before the last one, or None. Losses up to there are of
             other examples, and not compared.
     """

@@ -25,7 +25,7 @@ class NotFinite(InputError):
     """A loss, or weights, that are infinite or NaN.
 
     Attributes:
-        step: the step (from 1) of the batch, or None where it is not known.
+        step: the step (from 1) of the batch, or None if it is not known.
     """
 
     def __init__(self, problem, *, step=None):
@@ -62,19 +62,19 @@ class History(keras.callbacks.Callback):
     `records` is a list of JSON-like dictionaries:
 
     - `step`: optimizer steps done
-    - `tokens`: trained on so far without padding; an average, None where it is not known
+    - `tokens`: trained on so far without padding; an average, None if it is not known
     - `seconds`: since the run began, including evaluations and former sessions
     - `train`: the metrics over the steps since the last record; a mean over nothing is left out
-    - `eval`: the metrics on held-out data, where there was an evaluation after this step
-    - `examples`: with `eval`, the source's `examples`, where there are any
+    - `eval`: the metrics on held-out data, if there was an evaluation after this step
+    - `examples`: with `eval`, the source's `examples`, if there are any
     - `learning_rate`: of the next step
     - `gradient_norm`: of all gradients of a step before clipping, the mean over the steps since the
-      last record, where it is measured
-    - `tokens_per_second`: of training alone; None where too little was timed (the first step of a
+      last record, if it is measured
+    - `tokens_per_second`: of training alone; None if too little was timed (the first step of a
       session, and of a phase, compiles and is left out)
-    - `input_wait`: the fraction of that time in which a step waited for its batch, where known
+    - `input_wait`: the fraction of that time in which a step waited for its batch, if known
     - `mfu`: model FLOPs utilization, the FLOP/s of the model's formula as a fraction of
-      `matrix_rate`, where both are known
+      `matrix_rate`, if both are known
 
     The first record of a run may be of step 0, with an evaluation alone.
 
@@ -224,7 +224,7 @@ class TensorBoardHistory(keras.callbacks.Callback):
     `folder/train` and `folder/eval` have each metric under the same tag (`masked_lm/loss`), so that
     both are lines of one chart; `constants` maps the name of a further run to {tag: value}, drawn
     as horizontal lines (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`). Every metric is there over
-    the steps and, in charts of its own (`over_tokens/masked_lm/loss`), over the tokens, where these
+    the steps and, in charts of its own (`over_tokens/masked_lm/loss`), over the tokens, if these
     are known. `folder/eval` also has the `examples` of the records as text.
 
     The runs depend on the records alone: a session first writes them again from the records so far,
@@ -332,7 +332,7 @@ _SECONDS_BETWEEN_LINES = 10
 class Progress(keras.callbacks.Callback):
     """A bar on standard error with step, losses, accuracies, tokens/s and the remaining time.
 
-    Where standard error is neither a terminal nor a notebook (a log file, CI), it writes a plain
+    If standard error is neither a terminal nor a notebook (a log file, CI), it writes a plain
     line every few seconds instead, and one for each evaluation. `history` must come before this
     callback in `fit`'s list.
 
@@ -398,7 +398,7 @@ class Progress(keras.callbacks.Callback):
         self._bar.write(line)
 
     def close(self):
-        """Ends the bar; also to be called where `fit` raises an error, which calls no callback."""
+        """Ends the bar; also to be called when `fit` raises an error, which calls no callback."""
         if self._bar is not None:
             self._bar.close()
 

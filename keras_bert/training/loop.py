@@ -28,7 +28,7 @@ def train(run):
     Returns:
         The records of the whole run (see `History`).
 
-    Raises `NotFinite` where the loss or the weights become infinite or NaN.
+    Raises `NotFinite` if the loss or the weights become infinite or NaN.
     """
     model, task, source, plan, devices = run.model, run.task, run.source, run.plan, run.devices
     checkpoint = None

@@ -98,7 +98,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
         `keras_bert.training.logs.History`) and `health` (`is_healthy` and a
         `sentence`). `eval` metrics are None without held-out examples. Metrics are named
         `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also exist for masked, replaced and
-        kept tokens (`masked_lm_kept_accuracy`), where there were any. `keras_bert.draw_run` draws
+        kept tokens (`masked_lm_kept_accuracy`), if there were any. `keras_bert.draw_run` draws
         their curves.
 
     Raises:
@@ -220,7 +220,7 @@ def _counted(steps):
 
 
 def _open_folders(settings):
-    """The `DataFolder` of each phase; `InputError` where they differ in form."""
+    """The `DataFolder` of each phase; `InputError` if they differ in form."""
     first, *others = folders = [DataFolder.open(phase.data) for phase in settings.phases]
     for other in others:
         for name in ("objective", "lowercase", "template"):

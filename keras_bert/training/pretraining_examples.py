@@ -114,7 +114,7 @@ class MaskExamples:
 def sizes_of(folder, phase, *, parts):
     """-> (size of a training batch, as an argument; examples of an evaluation batch).
 
-    A batch is one of so many parts of a step. Raises `InputError` where a batch of the `phase` has
+    A batch is one of so many parts of a step. Raises `InputError` if a batch of the `phase` has
     no room for the longest example of the data folder.
     """
     if phase.batch_tokens is None:
@@ -143,7 +143,7 @@ class ExamplesOfFolder(BatchSource):
         counts: those of `WindowBatches`, as far as they are known.
 
     Attributes:
-        window_batches: the `WindowBatches`, where the size of a batch is in tokens, or None.
+        window_batches: the `WindowBatches`, if the size of a batch is in tokens, or None.
     """
 
     def __init__(self, folder, task, *, phase, settings, first_step=0, counts=()):
@@ -253,7 +253,7 @@ class ExamplesOfPhases(BatchSource):
 
     @property
     def window_batches(self):
-        """The `counts` of each phase's `WindowBatches`; None where batches are of `batch_size`."""
+        """The `counts` of each phase's `WindowBatches`; None if batches are of `batch_size`."""
         if self._sources[0].window_batches is None:
             return None
         return [list(source.window_batches.counts) for source in self._sources]

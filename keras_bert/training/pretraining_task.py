@@ -171,7 +171,7 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
 
 
 def _checkpoint_for(task_class, folders, tokenizer, model):
-    """The `PretrainedCheckpoint` of a model; `InputError` where data or task do not fit it."""
+    """The `PretrainedCheckpoint` of a model; `InputError` if data or task do not fit it."""
     source = PretrainedCheckpoint(find_model_folder(model))
     of_model = source.tokenizer
     if of_model is None:
@@ -197,7 +197,7 @@ def _checkpoint_for(task_class, folders, tokenizer, model):
 def continued_task_class(model, data):
     """The class of task that `pretrain` trains from a model folder on a data folder.
 
-    None where it needs other settings than these two, or cannot.
+    None if it needs other settings than these two, or cannot.
     """
     try:
         folder = DataFolder.open(data)
@@ -243,7 +243,7 @@ def _options(task_class, settings, source=None):
 
 
 def _check_objective(config, task_class):
-    """Raises InputError where an encoder does not support the objective of a task."""
+    """Raises InputError if an encoder does not support the objective of a task."""
     supported = encoder_class(config.model_type).OBJECTIVES
     names = {trained: name for name, trained in _TASKS.items()}
     names |= {trained: name for name, trained in _TASKS_OF_TEXTS.items()}

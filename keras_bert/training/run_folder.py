@@ -62,7 +62,7 @@ class RunFolder:
         inputs: maps the name of an input to a fingerprint of its content, so that a run does not
             resume with other data under the same name.
         defaults: those of settings that this or an earlier version does not have.
-        locations: settings that only locate inputs; they may change where fingerprints do not.
+        locations: settings that only locate inputs; they may change if fingerprints do not.
         has_model: whether the run writes OUTPUT/model; only those of a series may, in OUTPUT/runs.
         keeps_checkpoint: whether a finished run keeps its last checkpoint.
 
@@ -127,7 +127,7 @@ class RunFolder:
     def of(cls, settings, *, command, inputs, rewrites_model=False, has_model=True):
         """Owns the folder of a run with these `RunSettings` for the body of a `with`.
 
-        Raises `InputError` as the class does, where another run is using the folder, and where it
+        Raises `InputError` as the class does, if another run is using the folder, and if it
         has `damage`, which only a command that `rewrites_model` from the last checkpoint can
         repair, if the run has kept it. An interrupt that ends the body gets the sentence of
         `how_far`.
@@ -219,7 +219,7 @@ class RunFolder:
         return read_metrics(self._metrics, command=self.command)
 
     def check_model(self, advice):
-        """Raises `InputError`, with an advice, where the model is missing or damaged."""
+        """Raises `InputError`, with an advice, if the model is missing or damaged."""
         damage = self._model_damage()
         if damage is not None:
             raise InputError(

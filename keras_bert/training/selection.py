@@ -11,7 +11,7 @@ from keras_bert.base.errors import InputError
 def best_record(records, metric):
     """The first of a run's records with the highest `quality`, or None.
 
-    One where the metric was NaN is best only where it was NaN in all.
+    One if the metric was NaN is best only if it was NaN in all.
     """
     return max(evaluated(records), key=lambda record: quality(record["eval"], metric), default=None)
 
@@ -26,7 +26,7 @@ def quality(metrics, metric):
 
 
 def best_metric_value(metrics):
-    """The `best_metric` on the dev data of the model that a run kept; None where it was NaN."""
+    """The `best_metric` on the dev data of the model that a run kept; None if it was NaN."""
     return value_of(*_kept_record(metrics))
 
 
@@ -49,7 +49,7 @@ def _kept_record(metrics):
 
 
 def value_of(record, metric):
-    """The held-out `metric` of a record; None where it was NaN, or there was no evaluation."""
+    """The held-out `metric` of a record; None if it was NaN, or there was no evaluation."""
     return _number(record.get("eval", {}), metric)
 
 

@@ -271,7 +271,7 @@ class PretrainSettings(RunSettings):
         None,
         help=f"start from random weights: {ARCHITECTURES}",
         unit="NAME|FILE",
-        default_help="tiny, where no model is given",
+        default_help="tiny, if no model is given",
         instead_of="model",
         common=True,
     )
@@ -287,7 +287,7 @@ class PretrainSettings(RunSettings):
         help="initialization of random weights: attention heads of the first layer attend to the "
         "neighbouring tokens (neighbours), which a masked LM otherwise learns only after thousands "
         "of steps, or to nothing in particular, as in BERT (bert)",
-        default_help="neighbours, where no model is given",
+        default_help="neighbours, if no model is given",
         choices=INITIALIZATIONS,
     )
     learning_rate: float | None = optimisation_setting(
@@ -450,7 +450,7 @@ class PretrainSettings(RunSettings):
     def phases(self):
         """The list of `Phase`: a single value is that of all phases.
 
-        Raises `InputError` where lists differ in length.
+        Raises `InputError` if lists differ in length.
         """
         of_run = {name: getattr(self, name) for name in Phase._fields}
         lists = {name: value for name, value in of_run.items() if isinstance(value, list)}

@@ -41,7 +41,7 @@ class SweepSettings(LabelledRunSettings):
     """Settings of `keras_bert.sweep`, without those of the task.
 
     The defaults follow from `training_defaults`: for BERT base and many examples they are the
-    search of Devlin et al. 2018, appendix A.3. Where several `layers` are compared, the others' are
+    search of Devlin et al. 2018, appendix A.3. If several `layers` are compared, the others' are
     those of `finetune`.
     """
 

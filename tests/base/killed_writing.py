@@ -4,7 +4,7 @@
     python -m tests.base.killed_writing {file,folder} deleting FOLDER
 
 Prints how many kills there were. A process of its own, since it forks for each of them, which is
-slow where TensorFlow is loaded.
+slow if TensorFlow is loaded.
 """
 
 import os
@@ -80,7 +80,7 @@ def kill_writing(kind, *, exchange, replaces, place):
         return real(new, old)
 
     files._exchange = told if exchange else lambda new, old: False
-    # Only where more than one rename is needed may the name be missing for a while.
+    # Only if more than one rename is needed may the name be missing for a while.
     at_once = kind == "file" or (kind == "folder" and (exchange or not replaces))
 
     def prepare():

@@ -173,7 +173,7 @@ def test_what_the_system_says_is_one_sentence(place, error, words):
 
 
 def test_what_is_written_temporary_is_called_by_its_place(place):
-    """Also where it is itself written by this module, inside a folder that is aside."""
+    """Also if it is itself written by this module, inside a folder that is aside."""
     with pytest.raises(InputError, match=f"^{place}/out cannot be written: No space left"):
         with files.new_folder(place / "out") as temporary, files.new_file(temporary / "part"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -261,7 +261,7 @@ def test_every_number_of_every_command_fits_into_the_types_of_tensorflow():
 
 
 def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
-    """A sequence in place of a path, or None where examples are given in another way."""
+    """A sequence in place of a path, or None if examples are given in another way."""
 
     class DataSettings(Settings):
         data: object = setting(None, help="a file, or a sequence")

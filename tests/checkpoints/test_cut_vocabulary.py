@@ -119,7 +119,7 @@ FAMILIES = [*dict.fromkeys(model_type for model_type, _ in PUBLISHED)]
 
 @pytest.mark.parametrize("model_type", parameters(FAMILIES))
 def test_every_family_computes_the_same(model_type, tmp_path):
-    """Also where positions depend on the id of padding; the masked LM's table and bias, too."""
+    """Also if positions depend on the id of padding; the masked LM's table and bias, too."""
     variant = next(variant for name, variant in PUBLISHED if name == model_type)
     published = tmp_path / "published"
     published.mkdir()

@@ -37,7 +37,7 @@ def modes(*names):
         (modes("lasttoken"), "last"),
         (modes("cls_token", "mean_tokens"), "both"),
         (modes("lasttoken", "max_tokens", "mean_tokens"), "last+max+mean"),
-        ({"pooling_mode_max_tokens": False}, "mean"),  # as where all are false
+        ({"pooling_mode_max_tokens": False}, "mean"),  # as if all are false
         (modes(), "mean"),
         ({"pooling_mode_cls_token": True}, "cls"),  # those that are missing are false
         ({"pooling_mode": "lasttoken"}, "last"),

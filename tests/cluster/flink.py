@@ -1,7 +1,7 @@
 """A Flink cluster from packages: Flink from PyPI, Beam's job server from Maven, workers from here.
 
 Two hosts are two network namespaces, each with a TaskManager of one slot and a pool of Beam workers
-on its loopback, as two machines would have them. Where namespaces cannot be made, both TaskManagers
+on its loopback, as two machines would have them. If namespaces cannot be made, both TaskManagers
 are on this machine's loopback and share one pool.
 """
 
@@ -85,7 +85,7 @@ _OPENS = [
 
 
 def missing():
-    """The sentence that says what a cluster lacks on this machine; None where it lacks nothing."""
+    """The sentence that says what a cluster lacks on this machine; None if it lacks nothing."""
     for program in ("java", "mvn"):
         if not shutil.which(program):
             return f"A Flink cluster needs Java {JAVA} and Maven: there is no {program} here."
@@ -101,9 +101,9 @@ class NotInstalled(Exception):
 
 
 def install():
-    """Installs Flink and the job server below `build/`, where they are not there; -> (jars, jars).
+    """Installs Flink and the job server below `build/`, if they are not there; -> (jars, jars).
 
-    Raises `NotInstalled` where a package cannot be had.
+    Raises `NotInstalled` if a package cannot be had.
     """
     flink, server = INSTALLED / f"flink-{FLINK}", INSTALLED / f"job-server-{JOB_SERVER}"
     if not flink.is_dir():
@@ -243,7 +243,7 @@ class Cluster:
         return {name: process.pid for name, process in self._processes.items()}
 
     def rest(self, path, method="GET"):
-        """What Flink's REST API answers to a path ("/jobs/ID"); None where it does not answer."""
+        """What Flink's REST API answers to a path ("/jobs/ID"); None if it does not answer."""
         address = f"http://{self._address('jobmanager')}:8081{path}"
         program = (
             "import urllib.request as r; "

@@ -3,7 +3,7 @@
     python -m tests.data_gen.killed_output_folder {fresh,replacing} FOLDER
 
 Prints how many kills there were. A process of its own, since it forks for each of them, which is
-slow and not safe where TensorFlow is loaded.
+slow and not safe if TensorFlow is loaded.
 """
 
 import json

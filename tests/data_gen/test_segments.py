@@ -60,7 +60,7 @@ def test_first_segments_and_true_second_ones_cover_every_token_once():
 
 def reference_pairs(documents, max_tokens, short_seq_prob, rng):
     """google-research/bert, create_instances_from_document, on lists of tokens; a short length is
-    drawn for each row, where theirs is drawn for each document."""
+    drawn for each row, while theirs is drawn for each document."""
     rows = []
     for index, document in enumerate(documents):
         chunk, length, i = [], 0, 0

@@ -8,7 +8,7 @@ import pytest
 from tests.docs.pages import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
-# The first cell of a row, where it quotes a message; TensorFlow's and others' have a name before.
+# The first cell of a row, if it quotes a message; TensorFlow's and others' have a name before.
 QUOTED = re.findall(r"^\| (`.+?`)(?: in step …)? \|", PAGE, flags=re.MULTILINE)
 MESSAGES = sorted(
     {

@@ -142,6 +142,20 @@ def test_docstrings_of_public_names():
     assert [(word, text[:90]) for text in texts for word in avoided(prose(text))] == []
 
 
+def test_where_is_a_place():
+    """A result or an error depends on a condition: "None if …", "InputError when …"."""
+    condition = re.compile(r"(?:None|NaN|Missing|Error)`?\s+where\b")
+    sources = [
+        path for root in ("keras_bert", "data_gen") for path in (REPOSITORY / root).rglob("*.py")
+    ]
+    assert [
+        f"{path.relative_to(REPOSITORY)}: {text[match.start() :][:60]}"
+        for path in [*sources, *PAGES]
+        for text in [path.read_text(encoding="utf-8")]
+        for match in condition.finditer(text)
+    ] == []
+
+
 def test_docstrings_begin_with_a_verb_or_a_noun():
     """Not with a clause such as "What …" or "Those of …", whose subject comes late or never."""
     clauses = {"What", "As", "Where", "Those", "Of", "That"}

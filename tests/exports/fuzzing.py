@@ -98,7 +98,7 @@ def as_bytes(texts):
 
 
 def check(request, outputs):
-    """Raises AssertionError where an answer is none that can be."""
+    """Raises AssertionError if an answer is none that can be."""
     size = len(next(iter(request.values())))
     for name, column in outputs.items():
         assert len(column) == size, f"{name} has {len(column)} answers for {size} texts"
@@ -188,8 +188,8 @@ def most_memory():
 def ask_hard(name, model, *, only=tuple(HARD)):
     """Asks what is hard by its size; prints seconds and the most memory that the process ever had.
 
-    Raises AssertionError where an answer is none that can be, or took more than `MOST_MEMORY`, and
-    the graph's error where it refuses to answer.
+    Raises AssertionError if an answer is none that can be, or took more than `MOST_MEMORY`, and
+    the graph's error if it refuses to answer.
     """
     for case in only:
         start, before = time.perf_counter(), most_memory()

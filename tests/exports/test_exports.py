@@ -493,7 +493,7 @@ def test_answers_in_bfloat16_where_weights_are_said_to_stay(answered, asked, nam
 
 
 def test_a_head_that_overflows_is_rejected(models, tmp_path):
-    """Where the encoder is sound: of logits alone it is seen."""
+    """If the encoder is sound: of logits alone it is seen."""
     task = MAKERS["fill-mask"]()
     kernel = task.lm_head.transform.dense.kernel
     kernel.assign(1e6 * kernel)

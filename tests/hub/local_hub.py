@@ -55,7 +55,7 @@ class LocalHub:
         self._server.server_close()
 
     def files(self, repo, revision):
-        """(commit, files) of a revision, which may be a commit; None where there is none."""
+        """(commit, files) of a revision, which may be a commit; None if there is none."""
         for name, files in self.repos[repo].items():
             if revision in (name, commit_of(files)):
                 return commit_of(files), files

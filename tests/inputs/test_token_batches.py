@@ -28,7 +28,7 @@ def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, sequences):
         assert (lengths[batch[batch >= 0]] <= width).all()
         assert width == max_length or (batch >= 0).all()
     if sequences == 1000:
-        # About one length: little is padding, where rows as they come would be half of it.
+        # About one length: little is padding, while rows as they come would be half of it.
         assert lengths.sum() / (sizes * widths).sum() > 0.85
         assert (np.diff(widths) < 0).any()  # not the short ones first
         histogram = np.bincount(lengths, minlength=max_length + 1)

@@ -48,7 +48,7 @@ def test_tensorflow_joins_it_to_the_product_before(name, joined, dtype):
     if not _pywrap_util_port.IsMklEnabled():
         pytest.skip("NOT TESTED: TensorFlow does not use oneDNN on this processor")
     if dtype == "bfloat16" and "avx512f" not in Path("/proc/cpuinfo").read_text():
-        pytest.skip("NOT TESTED: oneDNN computes in bfloat16 only where there is AVX-512")
+        pytest.skip("NOT TESTED: oneDNN computes in bfloat16 only if there is AVX-512")
 
     layer = dense(64, initializer_range=0.1, name="dense", dtype=keras.DTypePolicy(dtype))
     layer.build((None, 32))

@@ -1,5 +1,8 @@
 """The interfaces of TensorFlow and Keras that are not public are there, and do as is expected."""
 
+import gc
+import weakref
+
 import keras
 import numpy as np
 import pytest
@@ -29,6 +32,39 @@ def test_a_program_of_xla_is_known(jit_compile):
     answers = []
     tf.function(lambda: answers.append(private.in_xla_context()), jit_compile=jit_compile)()
     assert answers == [jit_compile]
+
+
+@pytest.mark.only_tensorflow
+def test_a_gradient_of_a_graph_ends_with_the_graph():
+    import tensorflow as tf
+
+    @private.custom_gradient
+    def doubled(x):
+        return 2 * x, lambda upstream: 3 * upstream
+
+    @tf.function
+    def of_tape(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = doubled(doubled(x))
+        return y, tape.gradient(y, x)
+
+    @tf.function
+    def of_graph(x):
+        y = doubled(x)
+        return tf.gradients(tf.while_loop(lambda y: y < 9, lambda y: (doubled(y),), (y,)), x)
+
+    x = tf.constant(1.0)
+    assert [*map(float, of_tape(x))] == [4, 9]
+    assert float(of_graph(x)[0]) == 3**4  # of 2, 4, 8, 16
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.function(doubled)(x)  # whose gradient is made later
+    assert float(tape.gradient(y, x)) == 3
+    graph = weakref.ref(of_tape.get_concrete_function(x).graph)
+    del of_tape
+    gc.collect()
+    assert graph() is None
 
 
 def test_layers_of_keras_read_a_mask():

@@ -34,7 +34,7 @@ def make(dropout=0.0, output_dropout=0.0, **options):
 
 
 def attend(layer, layout, **options):
-    """-> the outputs (B, S, D), or with `cls_only` (B, D), and probabilities where asked for."""
+    """-> the outputs (B, S, D), or with `cls_only` (B, D), and probabilities if asked for."""
     outputs = layer(layout.unpad(keras.ops.convert_to_tensor(HIDDEN)), layout=layout, **options)
     y, *probabilities = outputs if isinstance(outputs, tuple) else (outputs,)
     y = y if options.get("cls_only") else layout.pad(y)
@@ -85,7 +85,7 @@ def test_is_scaled_dot_product_attention(causal, tmp_path):
     np.testing.assert_allclose(y[IS_TOKEN], expected[IS_TOKEN], atol=3e-6)
     attention, right = (p.swapaxes(1, 2)[IS_TOKEN] for p in (probabilities, expected_probabilities))
     np.testing.assert_allclose(attention, right, atol=1e-6)
-    # The way without probabilities (fused where the backend has it) is the same function.
+    # The way without probabilities (fused if the backend has it) is the same function.
     (fused,) = attend(layer, layout)
     np.testing.assert_allclose(fused[IS_TOKEN], y[IS_TOKEN], atol=3e-6)
 

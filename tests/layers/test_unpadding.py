@@ -122,7 +122,7 @@ def test_where_there_is_next_to_no_padding_every_position_is_left():
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("outputs", [("first_output",), ("sequence_output", "hidden_states")])
 def test_it_is_decided_once_in_a_forward_pass(outputs, causal, packed, eager, monkeypatch):
-    """However many layers there are; never where rows are packed."""
+    """However many layers there are; never if rows are packed."""
     import tensorflow as tf
 
     encoder = BertEncoder(

@@ -1,4 +1,4 @@
-"""Muon against its formula in numpy, and AdamW where it is that."""
+"""Muon against its formula in numpy, and AdamW if it is that."""
 
 import keras
 import numpy as np

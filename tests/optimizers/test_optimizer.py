@@ -179,7 +179,7 @@ def test_a_schedule_by_updates_survives_serialisation():
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 @pytest.mark.parametrize("batches", [1, 2])
 def test_the_training_step_is_traced_once(name, batches, monkeypatch):
-    """Twice, where the optimizer's variables are made in it: seconds at the start of every run."""
+    """Twice, if the optimizer's variables are made in it: seconds at the start of every run."""
     model = small_model()
     optimizer = make_optimizer(
         model,

@@ -66,7 +66,7 @@ def test_a_level_line_and_a_root_down_to_zero():
 
 
 def test_slanted_triangular_rates_are_those_of_the_paper():
-    """Its formula with cut_frac 0.1 and ratio 32, where T times cut_frac is whole."""
+    """Its formula with cut_frac 0.1 and ratio 32, if T times cut_frac is whole."""
     steps, cut_frac, ratio, peak = 200, 0.1, 32, 0.01
     schedule = SCHEDULES["slanted-triangular"](peak=peak, warmup_steps=20, steps=steps)
     expected, cut = [], int(steps * cut_frac)

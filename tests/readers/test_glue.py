@@ -110,7 +110,7 @@ def test_a_task_by_its_name(folder, name):
             assert len(example.texts) == len(task.texts) and all(example.texts)
             if task.labels:
                 assert example.label in task.labels
-    # A folder is its dev file, or where nothing is known its test file; its own folder will do.
+    # A folder is its dev file, or if nothing is known its test file; its own folder will do.
     task_folder = folder / task.folders[0]
     assert next(iter(read(task_folder, task))) == next(iter(read(settings["dev"], task)))
     assert next(iter(read(folder, task, labelled=False))).label is None

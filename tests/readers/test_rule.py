@@ -295,7 +295,7 @@ def test_the_columns_of_training_come_before_the_usual_names(write):
     for data in (path, frame):
         assert examples(data, schema=schema) == ROWS
         assert examples(data, schema=schema, text_column="text")[0][0] == "other"
-    # Where they are not there, as without.
+    # If they are not there, as without.
     assert examples(write("b.csv", "text,label\n" + BODY), schema=schema) == ROWS
 
 

@@ -176,7 +176,7 @@ def test_whole_words_are_chosen_whole(vocabulary):
         assert chosen <= {position for word in words for position in word}
         for word in words:
             assert len(chosen & set(word)) in (0, len(word))
-        # A word is left out only where it did not fit.
+        # A word is left out only if it did not fit.
         rest = budgets[row] - len(chosen)
         assert rest >= 0
         assert all(len(word) > rest for word in words if not chosen & set(word))

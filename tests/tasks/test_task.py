@@ -29,7 +29,7 @@ def test_what_is_no_encoder_is_rejected_with_the_way_to_one(given):
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_the_first_step_is_traced_once(monkeypatch, frozen):
-    """Twice, where the optimizer's variables are made in it: seconds at the start of every fit."""
+    """Twice, if the optimizer's variables are made in it: seconds at the start of every fit."""
     encoder = make_small_encoder(pooler=False)
     encoder.trainable = not frozen
     task = Tagger(encoder, labels=["no", "yes"])
@@ -44,7 +44,7 @@ def test_the_first_step_is_traced_once(monkeypatch, frozen):
 
 
 def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
-    """Twice, where the figures of the outputs' losses are made in it."""
+    """Twice, if the figures of the outputs' losses are made in it."""
     task = QuestionAnswerer(make_small_encoder(pooler=False))
     task.compile_defaults("sgd", jit_compile=False)
     step, traces = task.test_step, []
@@ -65,7 +65,7 @@ def test_numbers_without_a_row_are_rejected_before_a_graph_is_run(segments):
     good = {name: np.ones((2, 3), "int32") for name in task.input}
     vocabulary = encoder.config.vocab_size
     wrong = [("input_ids", vocabulary), ("input_ids", -1)]
-    if segments > 1:  # where there is one, the ids are not looked at
+    if segments > 1:  # if there is one, the ids are not looked at
         wrong.append(("segment_ids", segments))
     for name, value in wrong:
         most = (vocabulary if name == "input_ids" else segments) - 1

@@ -1,4 +1,4 @@
-"""Learning rate and epochs where none are given: one table, for commands and for Python."""
+"""Learning rate and epochs if none are given: one table, for commands and for Python."""
 
 from types import SimpleNamespace
 

@@ -3,7 +3,7 @@
     python -m tests.text.killed_vocabularies {job,save} FOLDER
 
 Prints how many kills there were in each case. A process of its own, since it forks for each of
-them, which is slow where TensorFlow is loaded.
+them, which is slow if TensorFlow is loaded.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The counts beside a vocabulary: written and read back, and refused where they are of another."""
+"""The counts beside a vocabulary: written and read back, and refused if they are of another."""
 
 import numpy as np
 import pytest

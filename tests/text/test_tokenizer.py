@@ -223,7 +223,7 @@ def test_a_folder_keeps_everything(tokenizer, tmp_path):
 
 @pytest.mark.peers
 def test_hugging_face_opens_a_saved_folder_with_the_same_ids(minilm_folder, tmp_path):
-    # Where theirs is not the original: a final sigma, words over 100 letters, and special pieces,
+    # If theirs is not the original: a final sigma, words over 100 letters, and special pieces,
     # which written in a text are themselves.
     different = ("\ud83d", "x" * 201, "[MASK]", "Σ")
     texts = [text for text in HARD if not any(part in text for part in different)]

@@ -1,4 +1,4 @@
-"""Pieces that TensorFlow Text cannot look for: refused where they are read, and never learned."""
+"""Pieces that TensorFlow Text cannot look for: refused if they are read, and never learned."""
 
 import pytest
 

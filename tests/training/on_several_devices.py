@@ -82,7 +82,7 @@ class Child:
         os._exit(status)
 
     def wait(self):
-        """-> its exit status, negative where a signal ended it."""
+        """-> its exit status, negative if a signal ended it."""
         self._process.join(240)
         self.said = self._log.read_text()
         return self._process.exitcode
@@ -138,7 +138,7 @@ def pretraining(data, output, **settings):
 
 
 def pretrain_on(devices, arguments, copied=None):
-    """Pre-trains where there are so many devices.
+    """Pre-trains if there are so many devices.
 
     copied: a step, at whose end, before its checkpoint, the output is copied, and where to.
     """

@@ -123,7 +123,7 @@ def test_a_student_is_made_and_its_export_answers_as_predict(
 
 
 def test_losses_are_those_of_the_formulas():
-    """In float64; 0 without labels where the student answers as its teacher."""
+    """In float64; 0 without labels if the student answers as its teacher."""
     rng, temperature, weight = make_rng(3), 3.0, 0.25
     answers, predictions = rng.normal(size=(2, 5, 3)) * 2
     known = np.array([1, 0, 1, 1, 0], bool)

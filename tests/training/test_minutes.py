@@ -116,7 +116,7 @@ def test_too_little_time_is_an_error_that_says_how_long_a_step_takes(clock):
 
 
 def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypatch):
-    """Also where a step has several batches, of so many tokens each."""
+    """Also if a step has several batches, of so many tokens each."""
     paths = [
         make_data_folder(tmp_path / name, rows=rows, eval_examples=0, objective="mlm", seed=rows)
         for name, rows in (("first", 20), ("second", 30))

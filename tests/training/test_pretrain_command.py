@@ -121,7 +121,7 @@ def test_settings_come_from_a_file_and_flags_win(called, tmp_path):
     assert {name: called[name] for name in settings} == {**settings, "seed": 4}
     assert main.main(["pretrain", "--settings", file, "--steps", "71", "--output", "o"]) == 0
     assert {name: called[name] for name in settings} == {**settings, "steps": 71}
-    # In either order, and also where the flag is what the setting is by itself.
+    # In either order, and also if the flag is what the setting is by itself.
     for flags in (["--seed", "0", "--settings", file], ["--settings", file, "--seed", "0"]):
         assert main.main(["pretrain", *flags, "--output", "o"]) == 0
         assert {name: called[name] for name in settings} == {**settings, "seed": 0}

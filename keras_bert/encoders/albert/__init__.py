@@ -46,7 +46,7 @@ class AlbertConfig(BidirectionalConfig):
     classifier_dropout: float = 0.1
     model_type: str = "albert"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check("embedding_size", lambda size: size >= 1, "at least 1")
         self._check("num_hidden_groups inner_group_num", lambda count: count == 1, "1")

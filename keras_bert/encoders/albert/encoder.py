@@ -1,6 +1,7 @@
 """The encoder of ALBERT: one layer of BERT's, applied many times (Lan et al. 2020)."""
 
 import re
+from typing import Any
 
 import keras
 
@@ -19,6 +20,8 @@ from keras_bert.encoders.tensor_names import (
     transformer_layer,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
+from keras_bert.layers.embeddings import Embeddings
+from keras_bert.layers.transformer_block import TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -39,22 +42,29 @@ class AlbertEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm-sop", "mlm", "span")
     POOLER_ACTIVATION = "tanh"
 
-    def __init__(self, config, *, dtype=None, name="albert_encoder", **kwargs):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "albert_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
-    def make_embeddings(self):
+    def make_embeddings(self) -> Embeddings:
         return super().make_embeddings(
             embedding_size=self.config.embedding_size,
             type_vocab_size=self.config.type_vocab_size,
             has_projection=True,
         )
 
-    def make_blocks(self):
+    def make_blocks(self) -> list[TransformerBlock]:
         # The output of the feed-forward layer has no dropout in `transformers`.
         return [self.block(0, feed_forward={"dropout": 0.0})] * self.config.num_hidden_layers
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: AlbertConfig) -> TensorNames:
         return _tensor_names(config)
 
 

@@ -1,10 +1,14 @@
 """The encoder of BERT and SpanBERT (Devlin et al. 2018; Joshi et al. 2019)."""
 
+from typing import Any
+
 import keras
 
 from keras_bert.encoders.bert import BertConfig, tensor_names
 from keras_bert.encoders.bert.initialization import initialize_local_attention
+from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.encoders.transformer import TransformerEncoder
+from keras_bert.layers.embeddings import Embeddings
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -25,18 +29,25 @@ class BertEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span", "causal-lm")
     POOLER_ACTIVATION = "tanh"
 
-    def __init__(self, config, *, dtype=None, name="bert_encoder", **kwargs):
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "bert_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
-    def make_embeddings(self):
+    def make_embeddings(self) -> Embeddings:
         return super().make_embeddings(
             position_offset=self.config.position_offset,
             type_vocab_size=self.config.type_vocab_size,
         )
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: BertConfig) -> TensorNames:
         return tensor_names.of(config)
 
-    def initialize_local_attention(self):
+    def initialize_local_attention(self) -> None:
         initialize_local_attention(self)

@@ -81,7 +81,7 @@ class BilmConfig(EncoderConfig):
     initializer_range: float = 0.02
     model_type: str = "bilm"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         sizes = "vocab_size hidden_size lstm_size num_hidden_layers character_embedding_size"
         self._check(sizes, lambda size: size >= 1, "at least 1")

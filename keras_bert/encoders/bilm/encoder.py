@@ -1,5 +1,8 @@
 """The encoder of a bidirectional language model (ELMo, Peters et al. 2018)."""
 
+from collections.abc import Collection
+from typing import Any, Self
+
 import keras
 import numpy as np
 from keras import ops
@@ -8,11 +11,14 @@ from keras_bert.base.rename import Rename
 from keras_bert.encoders.bilm import NUM_CHARACTERS, BilmConfig
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import TensorNames, dense
+from keras_bert.heads.lm_head import LMHead
+from keras_bert.layers import Tensor
 from keras_bert.layers.character_cnn import CharacterCnn
 from keras_bert.layers.elementwise import Dropout
 from keras_bert.layers.embeddings import embedded
 from keras_bert.layers.kernels.gathering import at_distinct
 from keras_bert.layers.lstm import Lstm
+from keras_bert.text.vocabulary import Vocabulary
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -46,7 +52,15 @@ class BilmEncoder(Encoder):
         "after it.",
     }
 
-    def __init__(self, config, *, spelling=None, dtype=None, name="bilm_encoder", **kwargs):
+    def __init__(
+        self,
+        config: BilmConfig,
+        *,
+        spelling: dict[str, Any] | None = None,
+        dtype: Any = None,
+        name: str | None = "bilm_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         policy, size = self.dtype_policy, config.direction_size
         self.characters = self._token_embedding = None
@@ -90,7 +104,7 @@ class BilmEncoder(Encoder):
         lstm.build((None, None, config.direction_size))
         return lstm
 
-    def set_vocabulary(self, vocabulary):
+    def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         self._set_spelling(spelling_of(vocabulary))
 
     def _set_spelling(self, spelling):
@@ -106,7 +120,13 @@ class BilmEncoder(Encoder):
             widest=max(width for width, _ in config.character_filters),
         )  # (V, C)
 
-    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+    def call(
+        self,
+        inputs: dict[str, Tensor],
+        outputs: Collection[str] = ("sequence_output",),
+        causal: bool | None = None,
+        training: bool | None = None,
+    ) -> dict[str, Tensor]:
         inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
         if causal:
             raise ValueError("A bilm encoder reads in both directions. Received: causal=True.")
@@ -148,16 +168,16 @@ class BilmEncoder(Encoder):
         return at_distinct(represent, ids)
 
     @property
-    def layer_groups(self):
+    def layer_groups(self) -> list[list[keras.layers.Layer]]:
         first = self._token_embedding if self.characters is None else self.characters
         layers = zip(self.forward_lstms, self.backward_lstms, strict=True)
         return [[first], *map(list, layers)]
 
     @property
-    def token_embedding(self):
+    def token_embedding(self) -> keras.layers.Embedding | None:
         return self._token_embedding
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """The softmax of both directions, from P units: not tied to the token representation."""
         output_embedding = keras.layers.Embedding(
             self.config.vocab_size,
@@ -167,17 +187,17 @@ class BilmEncoder(Encoder):
         )
         return self._lm_head(name, token_embedding=output_embedding)
 
-    def rebuilt(self, **options):
+    def rebuilt(self, **options: Any) -> Self:
         copy = super().rebuilt(**options)
         if self.spelling is not None:
             copy._set_spelling(self.spelling)
         return copy
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: BilmConfig) -> TensorNames:
         return _names(config)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "spelling": self.spelling}
 
 
@@ -229,7 +249,7 @@ def character_table(spelling, *, rows, length, widest):
         spelling: of `spelling_of`.
         rows: the number of rows, at least that of the tokens.
         length: the characters of a token.
-        widest: the width of the widest filter. C is the longest token and this, where that is less
+        widest: the width of the widest filter. C is the longest token and this, if that is less
             than `length`: windows of padding alone, which are left out, are all alike.
     """
     marks = {

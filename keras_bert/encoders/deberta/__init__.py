@@ -1,4 +1,4 @@
-"""The config of DeBERTa-v3, and of DeBERTa-v2 where it is the same (He et al. 2021)."""
+"""The config of DeBERTa-v3, and of DeBERTa-v2 if it is the same (He et al. 2021)."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _V3 = {
 class DebertaConfig(BidirectionalConfig):
     """The sizes and settings of a DeBERTa encoder of version 3, under Hugging Face's names.
 
-    Version 2 has the same `model_type`, and is read where it is the same: without a convolution,
+    Version 2 has the same `model_type`, and is read if it is the same: without a convolution,
     with shared projections. The defaults are those of `transformers`, of which some are for models
     that this encoder does not compute: published files have all keys.
 
@@ -76,7 +76,7 @@ class DebertaConfig(BidirectionalConfig):
     legacy: bool = True
     model_type: str = "deberta-v2"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         attends = self.pos_att_type
         if isinstance(attends, str):
             attends = attends.lower().split("|")
@@ -109,7 +109,7 @@ class DebertaConfig(BidirectionalConfig):
         """Rows of the table of distances on either side."""
         return self.farthest_distance if self.position_buckets < 1 else self.position_buckets
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         written = super().to_dict()
         written["pos_att_type"] = list(self.pos_att_type)
         optional = ("embedding_size", "attention_head_size", "cls_dropout")

@@ -1,5 +1,7 @@
 """The encoder of DeBERTa: BERT's, in which tokens and distances attend to each other (He 2021)."""
 
+from typing import Any
+
 import keras
 
 from keras_bert.base.rename import Rename
@@ -17,6 +19,7 @@ from keras_bert.encoders.tensor_names import (
 )
 from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads.pooling import Pooler
+from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.positions import DisentangledPositions
 
 
@@ -39,10 +42,17 @@ class DebertaEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm", "span")
     POOLER_ACTIVATION = "gelu"  # or as the config says
 
-    def __init__(self, config, *, dtype=None, name="deberta_encoder", **kwargs):
+    def __init__(
+        self,
+        config: DebertaConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "deberta_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
-    def make_positions(self):
+    def make_positions(self) -> keras.layers.Layer | None:
         config = self.config
         return DisentangledPositions(
             num_buckets=config.num_distances,
@@ -56,7 +66,7 @@ class DebertaEncoder(TransformerEncoder):
             **self._common,
         )
 
-    def make_embeddings(self):
+    def make_embeddings(self) -> Embeddings:
         config = self.config
         has_positions = config.position_biased_input
         return super().make_embeddings(
@@ -64,7 +74,7 @@ class DebertaEncoder(TransformerEncoder):
             type_vocab_size=config.type_vocab_size,
         )
 
-    def make_pooler(self):
+    def make_pooler(self) -> keras.layers.Layer:
         config = self.config
         return Pooler(
             activation=config.pooler_hidden_act,
@@ -73,7 +83,7 @@ class DebertaEncoder(TransformerEncoder):
         )
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: DebertaConfig) -> TensorNames:
         return _tensor_names(config)
 
 

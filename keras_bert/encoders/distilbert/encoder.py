@@ -1,5 +1,7 @@
 """The encoder of DistilBERT: BERT without segments, half as deep (Sanh et al. 2019)."""
 
+from typing import Any
+
 import keras
 
 from keras_bert.encoders.distilbert import DistilBertConfig
@@ -33,11 +35,18 @@ class DistilBertEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm", "span")
     POOLER_ACTIVATION = "relu"
 
-    def __init__(self, config, *, dtype=None, name="distilbert_encoder", **kwargs):
+    def __init__(
+        self,
+        config: DistilBertConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "distilbert_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: DistilBertConfig) -> TensorNames:
         return _tensor_names(config)
 
 

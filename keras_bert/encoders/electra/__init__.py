@@ -47,7 +47,7 @@ class ElectraConfig(BidirectionalConfig):
     classifier_dropout: float | None = None
     summary_last_dropout: float = 0.1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check("embedding_size", lambda size: size >= 1, "at least 1")
 

@@ -1,5 +1,7 @@
 """The encoder of ELECTRA: BERT's, with embeddings of their own size (Clark et al. 2020)."""
 
+from typing import Any
+
 import keras
 
 from keras_bert.encoders.bert import tensor_names as bert
@@ -14,6 +16,8 @@ from keras_bert.encoders.tensor_names import (
     task_classes,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
+from keras_bert.heads.lm_head import LMHead
+from keras_bert.layers.embeddings import Embeddings
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -35,21 +39,28 @@ class ElectraEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm", "span")
     POOLER_ACTIVATION = "gelu"
 
-    def __init__(self, config, *, dtype=None, name="electra_encoder", **kwargs):
+    def __init__(
+        self,
+        config: ElectraConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "electra_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
-    def make_embeddings(self):
+    def make_embeddings(self) -> Embeddings:
         return super().make_embeddings(
             embedding_size=self.config.embedding_size,
             type_vocab_size=self.config.type_vocab_size,
         )
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """The generator's: as BERT's, from D to E, with gelu whatever the config's activation."""
         return self._lm_head(name, transform=self.lm_transform(hidden_act="gelu"))
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: ElectraConfig) -> TensorNames:
         return _tensor_names(config)
 
 

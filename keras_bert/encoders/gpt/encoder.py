@@ -2,6 +2,7 @@
 
 import functools
 import re
+from typing import Any, Self
 
 import keras
 
@@ -19,6 +20,10 @@ from keras_bert.encoders.tensor_names import (
     transformer_layer,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
+from keras_bert.heads.lm_head import LMHead
+from keras_bert.layers.elementwise import LayerNorm
+from keras_bert.layers.embeddings import Embeddings
+from keras_bert.layers.transformer_block import TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -39,30 +44,39 @@ class GptEncoder(TransformerEncoder):
     OBJECTIVES = ("causal-lm",)
     WITHOUT_BIAS = ("classifier", "pair-classifier")
 
-    def __init__(self, config, *, dtype=None, name="gpt_encoder", **kwargs):
+    def __init__(
+        self,
+        config: GptConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "gpt_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         if config.NORM_FIRST:
             self.scale_residual_outputs()
 
-    def make_embeddings(self):
+    def make_embeddings(self) -> Embeddings:
         return super().make_embeddings(dropout=self.config.embedding_dropout, layer_norm=None)
 
-    def block(self, number):
+    def block(self, number: int) -> TransformerBlock:
         return super().block(number, norm_first=self.config.NORM_FIRST)
 
-    def make_last_norm(self):
+    def make_last_norm(self) -> LayerNorm | None:
         return self.norm("last_norm") if self.config.NORM_FIRST else None
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """The token embedding, transposed, and nothing else."""
         return self._lm_head(name, use_bias=False)
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: GptConfig) -> TensorNames:
         return _tensor_names(config)
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
         return cls(**{**config, "config": read_config(config["config"], source="the config")})
 
 

@@ -77,7 +77,7 @@ class AwdLstmConfig(EncoderConfig):
     classifier_dropout: float = 0.1
     model_type: str = "awd-lstm"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         sizes = "vocab_size hidden_size lstm_size num_hidden_layers"
         self._check(sizes, lambda size: 1 <= size < 2**63, "from 1 to 2**63 - 1")

@@ -1,5 +1,8 @@
 """The AWD-LSTM: LSTMs that are regularized by dropout of everything (Merity et al. 2017)."""
 
+from collections.abc import Collection
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,6 +10,7 @@ from keras_bert.base.rename import Rename, transposed
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.tensor_names import TensorNames
+from keras_bert.layers import Tensor
 from keras_bert.layers.dense import or_zeros
 from keras_bert.layers.elementwise import Dropout, VariationalDropout
 from keras_bert.layers.embeddings import embedded
@@ -46,7 +50,14 @@ class AwdLstmEncoder(Encoder):
         "the last one.",
     }
 
-    def __init__(self, config, *, dtype=None, name="awd_lstm_encoder", **kwargs):
+    def __init__(
+        self,
+        config: AwdLstmConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "awd_lstm_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         policy = self.dtype_policy
 
@@ -85,7 +96,13 @@ class AwdLstmEncoder(Encoder):
             self.output_dropouts.append(dropout(VariationalDropout, rate, f"output_dropout_{i}"))
         self.built = True
 
-    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+    def call(
+        self,
+        inputs: dict[str, Tensor],
+        outputs: Collection[str] = ("sequence_output",),
+        causal: bool | None = None,
+        training: bool | None = None,
+    ) -> dict[str, Tensor]:
         inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
         if causal is False:
             raise ValueError("An awd-lstm encoder is causal. Received: causal=False.")
@@ -113,7 +130,13 @@ class AwdLstmEncoder(Encoder):
         scales = ops.ones((self.config.vocab_size, 1), dtype=self.compute_dtype)
         return x * ops.take(self.embedding_dropout(scales, training=True), ids, axis=0)
 
-    def compute_output_spec(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+    def compute_output_spec(
+        self,
+        inputs: dict[str, Tensor],
+        outputs: Collection[str] = ("sequence_output",),
+        causal: bool | None = None,
+        training: bool | None = None,
+    ) -> dict[str, Any]:
         specs = super().compute_output_spec(inputs, outputs, causal, training)
         if "hidden_states" in specs:
             sizes = (self.config.hidden_size, *self.config.layer_sizes)
@@ -125,12 +148,12 @@ class AwdLstmEncoder(Encoder):
 
     # One token at a time.
 
-    def initial_cache(self, batch_size, max_length):
+    def initial_cache(self, batch_size: int, max_length: int) -> Any:
         """The state of each layer, its output and its cell (B, H): zeros, for any `max_length`."""
         zeros = [ops.zeros((batch_size, lstm.units), self.compute_dtype) for lstm in self.lstms]
         return tuple((state, state) for state in zeros)
 
-    def step(self, ids, cache, index):
+    def step(self, ids: Tensor, cache: Any, index: Tensor) -> tuple[Tensor, Any]:
         """See `Encoder.step`; an LSTM does not depend on `index`."""
         x, states = self._embed(ids[:, None]), []  # (B, 1, D)
         for lstm, state in zip(self.lstms, cache, strict=True):
@@ -141,20 +164,20 @@ class AwdLstmEncoder(Encoder):
     # The contract.
 
     @property
-    def layer_groups(self):
+    def layer_groups(self) -> list[list[keras.layers.Layer]]:
         return [[self._token_embedding], *([lstm] for lstm in self.lstms)]
 
     @property
-    def token_embedding(self):
+    def token_embedding(self) -> keras.layers.Embedding | None:
         return self._token_embedding
 
     @property
-    def usual_pooling(self):
+    def usual_pooling(self) -> str:
         """Howard and Ruder 2018, section 3.3."""
         return "last+max+mean"
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: AwdLstmConfig) -> TensorNames:
         """Names tensors as the authors' PyTorch modules do.
 
         The kernels are those of `torch.nn.LSTM`: the gates i, f, g, o below one another. Of its two

@@ -89,7 +89,7 @@ class ModernBertConfig(BidirectionalConfig):
     pad_token_id: int | None = 50283
     model_type: str = "modernbert"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         names = f"one of {', '.join(HEAD_ACTIVATIONS)}"
         self._check("classifier_activation", HEAD_ACTIVATIONS.__contains__, names)
@@ -115,7 +115,7 @@ class ModernBertConfig(BidirectionalConfig):
             )
 
     @classmethod
-    def translated(cls, values, *, source):
+    def translated(cls, values: dict[str, Any], *, source: str) -> dict[str, Any]:
         values = dict(values)
         thetas = values.pop("rope_parameters", None)
         thetas = {} if thetas is None else thetas
@@ -135,7 +135,7 @@ class ModernBertConfig(BidirectionalConfig):
                 values[field] = given["rope_theta"]
         return values
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         written = super().to_dict()
         if self.global_attn_every_n_layers is None:
             del written["global_attn_every_n_layers"]

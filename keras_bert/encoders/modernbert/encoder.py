@@ -1,6 +1,7 @@
 """The encoder of ModernBERT: norms first, gates, rotary positions, local layers (Warner 2024)."""
 
 import dataclasses
+from typing import Any
 
 import keras
 
@@ -17,7 +18,11 @@ from keras_bert.encoders.tensor_names import (
     transformer_layer,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
+from keras_bert.heads.lm_head import LMHead, LMTransform
+from keras_bert.layers.elementwise import LayerNorm
+from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.positions import RotaryPositions
+from keras_bert.layers.transformer_block import TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -31,15 +36,22 @@ class ModernBertEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm", "span")
     POOLER_ACTIVATION = "gelu"  # or as the config says
 
-    def __init__(self, config, *, dtype=None, name="modernbert_encoder", **kwargs):
+    def __init__(
+        self,
+        config: ModernBertConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "modernbert_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         self.scale_residual_outputs()
 
-    def make_embeddings(self):
+    def make_embeddings(self) -> Embeddings:
         dropout = self.config.embedding_dropout
         return super().make_embeddings(max_position_embeddings=0, dropout=dropout)
 
-    def block(self, number):
+    def block(self, number: int) -> TransformerBlock:
         config = self.config
         is_local = config.layer_types[number] == LOCAL
         theta = config.local_rope_theta if is_local else config.global_rope_theta
@@ -62,17 +74,17 @@ class ModernBertEncoder(TransformerEncoder):
             **first,
         )
 
-    def norm(self, name):
+    def norm(self, name: str) -> LayerNorm:
         return super().norm(name, use_bias=self.config.norm_bias)
 
-    def make_last_norm(self):
+    def make_last_norm(self) -> LayerNorm | None:
         return self.norm("last_norm")
 
     @property
-    def usual_pooling(self):
+    def usual_pooling(self) -> str:
         return self.config.classifier_pooling
 
-    def lm_transform(self, **options):
+    def lm_transform(self, **options: Any) -> LMTransform:
         """The layer of all heads: a dense layer, an activation and a norm."""
         return super().lm_transform(
             hidden_act=self.config.classifier_activation,
@@ -81,15 +93,15 @@ class ModernBertEncoder(TransformerEncoder):
             **options,
         )
 
-    def make_pooler(self):
+    def make_pooler(self) -> keras.layers.Layer:
         return self.lm_transform(name="pooler")
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """Makes BERT's head."""
         return self._lm_head(name, transform=self.lm_transform(), use_bias=self.config.decoder_bias)
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: ModernBertConfig) -> TensorNames:
         return _tensor_names(config)
 
 

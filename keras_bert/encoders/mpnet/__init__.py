@@ -30,7 +30,7 @@ class MPNetConfig(BidirectionalConfig):
     pad_token_id: int | None = 1
     model_type: str = "mpnet"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         # `transformers` computes 32, whatever the size of its table.
         self._check("relative_attention_num_buckets", lambda count: count == 32, "32")

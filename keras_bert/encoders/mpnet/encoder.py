@@ -1,5 +1,7 @@
 """The encoder of MPNet: BERT's, with biases for distances (Song et al. 2020)."""
 
+from typing import Any
+
 import keras
 
 from keras_bert.base.rename import Rename
@@ -16,6 +18,8 @@ from keras_bert.encoders.tensor_names import (
     transformer_layer,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
+from keras_bert.heads.lm_head import LMHead
+from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.positions import DistanceBias
 
 _FARTHEST = 128  # of `transformers`
@@ -40,10 +44,17 @@ class MPNetEncoder(TransformerEncoder):
     OBJECTIVES = ("mlm", "span")
     POOLER_ACTIVATION = "tanh"
 
-    def __init__(self, config, *, dtype=None, name="mpnet_encoder", **kwargs):
+    def __init__(
+        self,
+        config: MPNetConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "mpnet_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
-    def make_positions(self):
+    def make_positions(self) -> keras.layers.Layer | None:
         return DistanceBias(
             num_buckets=self.config.relative_attention_num_buckets,
             num_heads=self.config.num_attention_heads,
@@ -53,15 +64,15 @@ class MPNetEncoder(TransformerEncoder):
             dtype=self.dtype_policy,
         )
 
-    def make_embeddings(self):
+    def make_embeddings(self) -> Embeddings:
         return super().make_embeddings(position_offset=self.config.position_offset)
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> LMHead:
         """Makes BERT's head, with gelu whatever the config's activation."""
         return self._lm_head(name, transform=self.lm_transform(hidden_act="gelu"))
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: MPNetConfig) -> TensorNames:
         return _tensor_names(config)
 
 

@@ -5,7 +5,7 @@ import keras
 from keras_bert.encoders.bert import tensor_names as bert
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.roberta import RobertaConfig
-from keras_bert.encoders.tensor_names import lm_head, task_classes
+from keras_bert.encoders.tensor_names import TensorNames, lm_head, task_classes
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -15,7 +15,7 @@ class RobertaEncoder(BertEncoder):
     CONFIG = RobertaConfig
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: RobertaConfig) -> TensorNames:
         return _tensor_names(config)
 
 

@@ -1,7 +1,7 @@
 """The config of static vectors, one per token (Mikolov et al. 2013; Pennington et al. 2014)."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from keras_bert.encoders.config import EncoderConfig
 
@@ -32,16 +32,16 @@ class StaticConfig(EncoderConfig):
     normalize: bool = False
     model_type: str = "static"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check("vocab_size hidden_size", lambda size: size > 0, "positive")
 
     @property
-    def num_hidden_states(self):
+    def num_hidden_states(self) -> int:
         return 1
 
-    def parameter_count(self):
+    def parameter_count(self) -> int:
         return self.vocab_size * self.hidden_size
 
-    def forward_flops(self, length):
+    def forward_flops(self, length: Any) -> Any:
         return 0 * length  # a look-up

@@ -1,5 +1,8 @@
 """The encoder of static vectors."""
 
+from collections.abc import Collection
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,6 +10,7 @@ from keras_bert.base.rename import Rename
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.tensor_names import TensorNames
+from keras_bert.layers import Tensor
 from keras_bert.layers.dense import or_zeros
 from keras_bert.layers.embeddings import embedded
 
@@ -41,7 +45,14 @@ class StaticEncoder(Encoder):
         "every text. Choose the pooling mean or max, or put a BiLSTM over the vectors ({bilstm}).",
     }
 
-    def __init__(self, config, *, dtype=None, name="static_encoder", **kwargs):
+    def __init__(
+        self,
+        config: StaticConfig,
+        *,
+        dtype: Any = None,
+        name: str | None = "static_encoder",
+        **kwargs: Any,
+    ):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         limit = 0.5 / config.hidden_size
         self.embedding = keras.layers.Embedding(
@@ -54,7 +65,13 @@ class StaticEncoder(Encoder):
         self.embedding.build()
         self.built = True
 
-    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+    def call(
+        self,
+        inputs: dict[str, Tensor],
+        outputs: Collection[str] = ("sequence_output",),
+        causal: bool | None = None,
+        training: bool | None = None,
+    ) -> dict[str, Tensor]:
         inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
         x = embedded(self.embedding, inputs["input_ids"], dtype=self.compute_dtype)  # (B, S, D)
         if self.config.normalize:
@@ -63,19 +80,19 @@ class StaticEncoder(Encoder):
         return {name: results[name] for name in outputs}
 
     @property
-    def layer_groups(self):
+    def layer_groups(self) -> list[list[keras.layers.Layer]]:
         return [[self.embedding]]
 
-    def lm_head(self, *, name="lm_head"):
+    def lm_head(self, *, name: str = "lm_head") -> Any:
         """Raises InputError: static vectors predict no token."""
         self.require("fill-mask")
 
     @property
-    def token_embedding(self):
+    def token_embedding(self) -> keras.layers.Embedding | None:
         return self.embedding
 
     @classmethod
-    def tensor_names(cls, config):
+    def tensor_names(cls, config: StaticConfig) -> TensorNames:
         line = Rename("embedding.embeddings", "embedding.weight", "V D")
         return TensorNames(
             base_class=cls.__name__,

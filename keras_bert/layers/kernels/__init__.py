@@ -8,7 +8,7 @@ form, and the processor that needs another one. benchmarks/NOTES.md has the meas
 - `private`: what is used of TensorFlow and Keras that is not public
 - `accelerators`: products and lookups for a GPU or TPU, with gradients that have no scatter
 - `cross_entropy`: a language model's loss with its gradient, by blocks of predictions
-- `attention`: one product for query, key and value; scale and mask where they are fused
+- `attention`: one product for query, key and value; scale and mask if they are fused
 - `fused_attention`: cuDNN's kernel for a GPU
 - `elementwise`: gelu, dropout and LayerNorm with their gradients
 - `gathering`: lookups with cheap gradients; padding left out of the dense layers

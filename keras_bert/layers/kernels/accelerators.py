@@ -11,6 +11,8 @@ Shapes: R rows, K rows of a table, D their size, B batch, S sequence, P position
 import keras
 from keras import ops
 
+from keras_bert.layers.kernels.private import custom_gradient
+
 # Up to so many rows, all of a table's are summed by a product with the ids as one-hot vectors.
 _FEW_ROWS = 512
 
@@ -41,7 +43,7 @@ def projected(x, table):
     Shapes: x (R, D), float32 table (K, D) -> float32 (R, K).
     """
 
-    @ops.custom_gradient
+    @custom_gradient
     def with_gradient(x, table):
         short = ops.cast(table, x.dtype)
 
@@ -58,7 +60,7 @@ def look_up(table, ids, *, dtype):
     """Rows of a float32 table in a dtype, with a float32 gradient: (K, D), int (…) -> (…, D)."""
     count, size = table.shape
 
-    @ops.custom_gradient
+    @custom_gradient
     def rows(table):
         def gradient(upstream):
             flat, index = ops.reshape(upstream, (-1, size)), ops.reshape(ids, (-1,))
@@ -77,7 +79,7 @@ def at_positions(hidden, positions):
     """Vectors at some positions of each sequence: (B, S, D), int (B, P) -> (B, P, D)."""
     length, size = hidden.shape[1:]
 
-    @ops.custom_gradient
+    @custom_gradient
     def vectors(hidden):
         def gradient(upstream):
             if positions.shape[1] is not None and positions.shape[1] <= length:
@@ -97,7 +99,7 @@ def at_positions(hidden, positions):
 def sums_by_id(x, ids, count):
     """Float32 sums of the rows of each id: (R, D), int (R,) -> (count, D).
 
-    The rows are sorted by id and added up in a tree. Where R is not known while the program is
+    The rows are sorted by id and added up in a tree. If R is not known while the program is
     traced, as on TensorFlow with batches of several shapes, it is a scatter of float32.
     """
     if x.shape[0] is None:

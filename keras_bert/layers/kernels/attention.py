@@ -3,9 +3,9 @@
 The plain form, from one dense layer's output (B, S, 3 D) that holds queries, keys and values:
 
     query, key, value = split into N heads of size H = D / N            each (B, N, S, H)
-    query, key = their positions encoded, where these are rotary        (B, N, S, H)
+    query, key = their positions encoded, if these are rotary        (B, N, S, H)
     scores = query keyᵀ / √H, and -∞ where the mask is False            (B, N, S, S)
-    scores = scores + a bias for positions, where there is one          (B, N, S, S)
+    scores = scores + a bias for positions, if there is one          (B, N, S, S)
     context = dropout(softmax(scores)) value                            (B, N, S, H)
 
 With positions whose bias has terms of the scores' size, H is multiplied by the number of terms.
@@ -18,6 +18,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.kernels.fused_attention import fused_attention, knows_windows
+from keras_bert.layers.kernels.private import custom_gradient
 from keras_bert.layers.kernels.program import (
     device,
     has_fused_attention,
@@ -257,7 +258,7 @@ def _transposed(x, axes, *, training):
     bits = {2: tf.uint16, 4: tf.uint32, 8: tf.uint64}[x.dtype.size]
     back = np.argsort(axes)
 
-    @ops.custom_gradient  # a cast of bits has none
+    @custom_gradient  # a cast of bits has none
     def moved(x):
         def gradient(upstream):
             return _transposed(upstream, back, training=training)

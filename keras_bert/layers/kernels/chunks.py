@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert.base.errors import InputError
+from keras_bert.layers.kernels.private import custom_gradient
 from keras_bert.layers.kernels.program import compiled_by_xla
 
 
@@ -57,7 +58,7 @@ def _on_tensorflow(run, inputs, values, drawn, specs, size):
             lambda number, *_: number < count, body, (0, *start), parallel_iterations=1
         )[1:]
 
-    @tf.custom_gradient
+    @custom_gradient
     def whole(*values):
         def forward(number, arrays, _):
             outputs, counts = computed(number, values)

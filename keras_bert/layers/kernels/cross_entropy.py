@@ -13,6 +13,7 @@ from keras import ops
 
 from keras_bert.layers.kernels import accelerators
 from keras_bert.layers.kernels.accelerators import on_jax, product
+from keras_bert.layers.kernels.private import custom_gradient
 from keras_bert.layers.kernels.program import is_for_accelerator
 
 # Predictions of a block: larger ones are not multiplied faster, and take more memory.
@@ -66,7 +67,7 @@ def cross_entropies(x, table, bias, labels, *, block=_BLOCK):
     vocabulary = table.shape[0]
     ids = ops.arange(vocabulary, dtype="int32")
 
-    @ops.custom_gradient
+    @custom_gradient
     def with_gradient(x, table, *bias):
         x, short = blocked(x), ops.cast(table, dtype)
 

@@ -1,6 +1,6 @@
 """gelu, dropout and LayerNorm, with gradients written out.
 
-A derived gradient passes over the tensor about twice as often as necessary where a backend does not
+A derived gradient passes over the tensor about twice as often as necessary if a backend does not
 fuse element-wise operations. For a GPU or TPU, gelu and LayerNorm keep their input alone for the
 gradient, in its own type, and compute the rest again: memory is what takes time there.
 """
@@ -10,6 +10,7 @@ import math
 import keras
 from keras import ops
 
+from keras_bert.layers.kernels.private import custom_gradient
 from keras_bert.layers.kernels.program import compiled_by_xla, is_for_accelerator, is_for_litert
 
 # gelu (Hendrycks and Gimpel 2016). Outside training it has the form that TensorFlow's graph
@@ -51,10 +52,10 @@ def _from_its_input(activation, x):
     For a GPU or TPU it is computed in float32 at least, a second time for the gradient.
     """
     if not is_for_accelerator():
-        return ops.custom_gradient(activation)(x)
+        return custom_gradient(activation)(x)
     dtype = keras.backend.result_type(x.dtype, "float32")
 
-    @ops.custom_gradient
+    @custom_gradient
     def recomputed(x):
         def gradient(upstream):
             # The barrier keeps XLA from computing both at once, and storing what lies between.
@@ -123,7 +124,7 @@ def dropout(x, *, rate, seed_generator):
 
     if keras.backend.backend() == "jax":
         return drop(x)  # whose gradient keeps `keep` alone
-    return ops.custom_gradient(lambda x: (drop(x), drop))(x)  # as this one does
+    return custom_gradient(lambda x: (drop(x), drop))(x)  # as this one does
 
 
 def _uniform_uint16(like, seed_generator):
@@ -175,7 +176,7 @@ def normalise(x, gamma, beta, *, epsilon):
     Shapes: x (…, D), gamma (D,), beta (D,) -> (…, D), of gamma's type, float32 at least.
     """
 
-    @ops.custom_gradient
+    @custom_gradient
     def with_gradient(x, gamma, beta):
         unit, inverse = _standardized(x, epsilon=epsilon)  # of mean 0 and variance 1
 
@@ -184,7 +185,7 @@ def normalise(x, gamma, beta, *, epsilon):
 
         return unit * gamma + beta, gradient
 
-    @ops.custom_gradient
+    @custom_gradient
     def recomputed(x, gamma, beta):
         def gradient(upstream):
             again, upstream = _barrier(x, upstream)

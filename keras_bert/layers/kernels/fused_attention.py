@@ -22,9 +22,9 @@ _FIRST_CAPABILITY = 8.0  # Ampere
 
 
 def fused_attention(query, key, value, layout, *, window):
-    """softmax(query keyᵀ / √H) value where the layout allows, or None if no kernel takes the case.
+    """softmax(query keyᵀ / √H) value if the layout allows, or None if no kernel takes the case.
 
-    A row whose padding is not at its end, as `Layout.padding_is_last` has it, becomes NaN where the
+    A row whose padding is not at its end, as `Layout.padding_is_last` has it, becomes NaN if the
     kernel reads lengths: it is never read as if it were.
 
     Shapes: query (B, Q, N, H), key and value (B, K, N, H) -> (B, Q, N, H). `layout` and `window`

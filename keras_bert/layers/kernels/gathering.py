@@ -1,6 +1,6 @@
 """Rows of tables and batches gathered, with cheap gradients; padding left out of dense layers.
 
-A dense layer treats each position separately, so that work on padding is wasted. Where shapes may
+A dense layer treats each position separately, so that work on padding is wasted. If shapes may
 vary (TensorFlow outside XLA, on a CPU) the tokens of a batch are gathered into rows without
 padding, as in "Effective Transformer" (ByteDance 2020); attention alone uses the whole batch. A
 batch that is half padding takes half to two thirds of the time of a full one.
@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.kernels import accelerators
-from keras_bert.layers.kernels.private import stored
+from keras_bert.layers.kernels.private import custom_gradient, stored
 from keras_bert.layers.kernels.program import is_for_accelerator, on_cpu, shapes_may_vary
 
 
@@ -18,7 +18,7 @@ def look_up(table, ids):
     """Rows of a table: (N, D), int (…) -> (…, D).
 
     TensorFlow's gradient of a lookup is a list of rows, in which an id that occurs twice is twice.
-    Keras's optimizers, and a norm of all gradients, square each of the two where Adam has the
+    Keras's optimizers, and a norm of all gradients, square each of the two while Adam has the
     square of their sum. Here it is a table, (N, D), as on other backends. For a GPU or TPU it is
     summed in float32 without a scatter.
     """
@@ -29,7 +29,7 @@ def look_up(table, ids):
         return ops.take(table, ids, axis=0)
     import tensorflow as tf
 
-    @ops.custom_gradient
+    @custom_gradient
     def rows(table):
         def gradient(upstream):
             flat = ops.reshape(upstream, (-1, table.shape[1]))
@@ -44,7 +44,7 @@ def look_up(table, ids):
 def at_distinct(function, ids):
     """A function of ids (N,) -> (N, D) at ids (…) -> (…, D).
 
-    Where shapes may vary, each id of a batch is computed once, however often it occurs.
+    If shapes may vary, each id of a batch is computed once, however often it occurs.
     """
     flat = ops.reshape(ids, (-1,))
 
@@ -117,7 +117,7 @@ class NoUnpadding:
 
 
 class Unpadding:
-    """The R positions that hold tokens (is_token, bool (B, S)); all where little is padding."""
+    """The R positions that hold tokens (is_token, bool (B, S)); all if little is padding."""
 
     def __init__(self, is_token):
         self.shape = ops.shape(is_token)
@@ -159,7 +159,7 @@ class Unpadding:
     def _exchanged(self, x, forward, backward):
         """Each is the other's gradient; a derived one would add up row by row."""
 
-        @ops.custom_gradient
+        @custom_gradient
         def exchanged(x):
             return self._where_skipping(forward, x), lambda g: self._where_skipping(backward, g)
 

@@ -7,7 +7,7 @@ AdamW's plain form is Keras's, of a step t with the gradients g of all variables
     m ← m + (1 - β₁) (g - m)        v ← v + (1 - β₂) (g² - v)
     x ← x - η √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε)
 
-These are some twenty operations per variable. Where each is a pass over memory (TensorFlow outside
+These are some twenty operations per variable. If each is a pass over memory (TensorFlow outside
 XLA, on a CPU), a small batch's step can spend a quarter of its time on them: there the norm, the
 decay and Adam's step are one operation each. AdaGrad's step is one over the rows of a table that a
 batch has read (`tf.IndexedSlices`).
@@ -33,8 +33,8 @@ def global_norm(gradients):
 class ClipsInFewPasses:
     """Clips gradients by their norm, as a base class before `keras.optimizers.Optimizer`.
 
-    `tf.IndexedSlices` stay such, where Keras's own method makes tables of them. A row that they
-    name several times is added up first, since the norm is that of the sum. Where the backend fuses
+    `tf.IndexedSlices` stay such, while Keras's own method makes tables of them. A row that they
+    name several times is added up first, since the norm is that of the sum. If the backend fuses
     operations, other tensors are left to Keras.
     """
 
@@ -56,7 +56,7 @@ class ClipsInFewPasses:
 class InFewPasses(ClipsInFewPasses):
     """The formula above, as a base class before `keras.optimizers.AdamW`.
 
-    Where the backend fuses operations, the methods are Keras's own.
+    If the backend fuses operations, the methods are Keras's own.
     """
 
     def _apply_weight_decay(self, variables):

@@ -5,6 +5,7 @@ Each function has a plain form to fall back to, and says once that it does.
 
 import functools
 import warnings
+import weakref
 
 import keras
 
@@ -51,6 +52,62 @@ def stored(variable):
         return _tensor(variable)
     with scope:
         return _tensor(variable)
+
+
+def custom_gradient(function):
+    """As `keras.ops.custom_gradient`, but what it keeps of a graph ends with the graph.
+
+    TensorFlow registers a gradient for each call in a graph. It holds the graph, and with that the
+    weights which the graph reads, as long as the process lives: four times a model's size for each
+    training. Here the graph itself holds it.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return keras.ops.custom_gradient(function)
+    import tensorflow as tf
+
+    of_tensorflow = tf.custom_gradient(function)
+
+    @functools.wraps(function)
+    def call(*args):
+        result = of_tensorflow(*args)
+        if not tf.executing_eagerly():
+            _move_last_gradient(tf.compat.v1.get_default_graph())
+        return result
+
+    return call
+
+
+def _move_last_gradient(graph):
+    """Moves the gradient that was registered last to the graph that it is of."""
+    try:
+        from tensorflow.python.framework import ops
+
+        registered = ops.gradient_registry._registry
+        name = next(reversed(registered))
+        gradient = registered[name]["type"]
+    except (ImportError, AttributeError, KeyError, TypeError):
+        _say_once("TensorFlow's `gradient_registry`", "Each training keeps some memory.")
+        return
+    graph.add_to_collection(name, gradient)
+    registered[name]["type"] = functools.partial(_gradient_in, weakref.ref(graph), name)
+
+
+def _gradient_in(graph, name, *args):
+    (gradient,) = graph().get_collection(name)
+    return gradient(*args)
+
+
+def without_sum_over_replicas(optimizer):
+    """An optimizer for one device, which leaves Keras's sum over the replicas out.
+
+    In TensorFlow it would keep the graph of the step, as `custom_gradient` has it.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return optimizer
+    if not hasattr(optimizer, "_all_reduce_sum_gradients"):
+        _say_once("Keras's `_all_reduce_sum_gradients`", "Each training keeps some memory.")
+    optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+    return optimizer
 
 
 def set_mask(x, mask):

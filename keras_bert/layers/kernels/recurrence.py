@@ -9,6 +9,8 @@ units with projection takes a fifth of the derived gradient's time (benchmarks/l
 import keras
 from keras import ops
 
+from keras_bert.layers.kernels.private import custom_gradient
+
 
 def lstm(gates, recurrent_kernel, projection, state, *, cell_clip, projection_clip, training):
     """Steps through time from a state.
@@ -44,7 +46,7 @@ def lstm(gates, recurrent_kernel, projection, state, *, cell_clip, projection_cl
         outputs, cell = _forward(*arguments, **clips, keeps=False)
         return outputs, (outputs[-1], cell)
 
-    @ops.custom_gradient
+    @custom_gradient
     def run(*arguments):
         outputs, cells, sigmoids, g = _forward(*arguments, **clips, keeps=True)
 

@@ -15,7 +15,7 @@ def fitted_temperature(logits, numbers):
     """The temperature of Guo et al. 2017: logits divided by it have the lowest cross-entropy.
 
     Shapes: logits (N, C), numbers int (N,), those of the true labels; -1 is a label that the model
-    does not have, which is left out. 1 where nothing is left, or where every label has the highest
+    does not have, which is left out. 1 if nothing is left, or if every label has the highest
     logit: the cross-entropy then falls with the temperature to 0, at which all probabilities are 1.
     """
     logits, numbers = logits[numbers >= 0].astype(np.float64), numbers[numbers >= 0]

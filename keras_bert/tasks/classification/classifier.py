@@ -2,6 +2,8 @@
 
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,6 +13,7 @@ from scipy.special import expit
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import HiddenLayers, labelled_head
+from keras_bert.layers import Tensor
 from keras_bert.readers.labels import one_label, several_labels, sorted_labels
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification import NO_WEIGHTS, ClassifierSettings, PairClassifierSettings
@@ -34,6 +37,7 @@ from keras_bert.tasks.classification.decode import (
 )
 from keras_bert.tasks.classification.pooled_task import TextTask
 from keras_bert.tasks.losses import CountedAccuracy
+from keras_bert.tasks.summed_metrics import SummedMetrics
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -78,19 +82,19 @@ class Classifier(TextTask):
     """
 
     TASK_TYPE = "classifier"
-    HEADS = ("classifier",)
+    HEADS: tuple[str, ...] = ("classifier",)
     MIN_LABELS = 2
-    SETTINGS = ClassifierSettings
+    SETTINGS: type[Any] = ClassifierSettings
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
     TEACHES = "logits"
-    text_names = TEXT
+    text_names: tuple[str, ...] = TEXT
 
-    def defaults_for(self, settings):
+    def defaults_for(self, settings: Any) -> dict[str, Any]:
         usual = "micro_f1" if settings.multi_label else "accuracy"
         return {**super().defaults_for(settings), "metric": settings.metric or usual}
 
-    def make_head(self):
+    def make_head(self) -> None:
         encoder, settings = self.encoder, self.settings
         super().make_head()
         thresholds = settings.threshold
@@ -126,36 +130,36 @@ class Classifier(TextTask):
             )
             self.HEADS = ("hidden", *self.HEADS)
 
-    def is_standard(self):
+    def is_standard(self) -> bool:
         return super().is_standard() and self.hidden is None
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
         if self.hidden is not None:
             vector = self.hidden(vector)  # (B, D)
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
-    def settings_in_config(cls, config_json):
+    def settings_in_config(cls, config_json: dict[str, Any]) -> dict[str, Any]:
         several = config_json.get("problem_type") == "multi_label_classification"
         return {**super().settings_in_config(config_json), "multi_label": several}
 
     @classmethod
-    def with_effect(cls, settings):
+    def with_effect(cls, settings: dict[str, Any]) -> dict[str, Any]:
         of_several = set() if settings.get("multi_label") else {"threshold", "tune_thresholds"}
         return {name: value for name, value in settings.items() if name not in of_several}
 
-    def config_keys(self):
+    def config_keys(self) -> dict[str, Any]:
         return {"problem_type": "multi_label_classification"} if self.settings.multi_label else {}
 
     @property
-    def inferred_arguments(self):
+    def inferred_arguments(self) -> dict[str, Any]:
         several = {"multi_label": True} if self.settings.multi_label else {}
         return {**super().inferred_arguments, **several}
 
     # Training.
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Cross-entropy in nats, the mean over the batch (and over labels with `multi_label`)."""
         if self.settings.multi_label and self._class_weights != NO_WEIGHTS:
             return {"logits": DecisionCrossentropy()}
@@ -163,7 +167,7 @@ class Classifier(TextTask):
             return {"logits": keras.losses.BinaryCrossentropy(from_logits=True)}
         return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
 
-    def default_metrics(self):
+    def default_metrics(self) -> dict[str, Any]:
         """`accuracy`, the fraction of examples whose label has the highest logit.
 
         Weights of labels do not change it. None with several labels per text, and with windows, of
@@ -178,15 +182,15 @@ class Classifier(TextTask):
     @classmethod
     def read(
         cls,
-        data,
+        data: Any,
         *,
-        inferred_arguments=None,
-        schema=None,
-        labelled=True,
-        multi_label=False,
-        labels=None,
-        **columns,
-    ):
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        multi_label: bool = False,
+        labels: str | Sequence[str] | None = None,
+        **columns: Any,
+    ) -> Any:
         """`LabelledText`s of a table, JSON Lines, `tfds:…` or a sequence.
 
         A sequence holds (text, label), or for pairs (text, text, label). `labels` are the names of
@@ -206,7 +210,7 @@ class Classifier(TextTask):
         )
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """The labels that occur."""
         labels = sorted_labels({label for example in examples for label in _labels_of(example)})
         if len(labels) < cls.MIN_LABELS:
@@ -217,7 +221,9 @@ class Classifier(TextTask):
         return {"labels": labels}
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         noun = "text" if len(cls.text_names) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
@@ -232,7 +238,7 @@ class Classifier(TextTask):
             f'have the label "{most}".{positive}'
         )
 
-    def targets(self, examples):
+    def targets(self, examples: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Labels that the task does not have count neither in the loss nor in Keras's metrics."""
         is_weighted = self._class_weights != NO_WEIGHTS
         if self.settings.multi_label:
@@ -247,17 +253,17 @@ class Classifier(TextTask):
         targets = {"logits": np.maximum(numbers, 0)}
         return targets, {"logits": weights} if is_weighted or not is_ours.all() else {}
 
-    def labels_of(self, example):
+    def labels_of(self, example: Any) -> Sequence[str]:
         return _labels_of(example)
 
-    def check_class_weight(self):
+    def check_class_weight(self) -> None:
         if self.settings.multi_label:
             raise InputError.naming(
                 "{class_weight} is for one label per text. With {multi_label} make the task with "
                 "{class_weights}."
             )
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """`text` (or `text_a`, `text_b`), `label`, `score`, `expected` and `probabilities`.
 
         `expected` is present if known. With `multi_label`, `labels` is a list instead.
@@ -273,15 +279,15 @@ class Classifier(TextTask):
         return classifier_predictions(logits, sequences.examples, labels=self.labels)
 
     @property
-    def temperature(self):
+    def temperature(self) -> float:
         """The number that divides the logits before they become probabilities."""
         return self.settings.temperature or 1.0
 
-    def tuned_settings(self, given):
+    def tuned_settings(self, given: Any) -> tuple[str, ...]:
         tuned = {"temperature": given.calibrate, "threshold": given.tune_thresholds}
         return tuple(name for name, is_tuned in tuned.items() if is_tuned)
 
-    def tune_threshold(self, outputs, sequences):
+    def tune_threshold(self, outputs: dict[str, Any], sequences: Any) -> None:
         """Fits the temperature with `calibrate`, and the thresholds with `tune_thresholds`.
 
         A temperature that does not lower the calibration error is 1, and a threshold that does not
@@ -296,7 +302,7 @@ class Classifier(TextTask):
             else:
                 temperature = fitted_temperature(logits, label_numbers(examples, self.labels))
             self.update_settings(temperature=temperature)
-            errors = self.calibration_error(outputs, sequences)
+            errors: Any = self.calibration_error(outputs, sequences)
             if errors["after"] >= errors["before"]:
                 self.update_settings(temperature=1.0)
         if "threshold" in self.tuned:
@@ -305,7 +311,7 @@ class Classifier(TextTask):
             thresholds = best_thresholds(probabilities, matrix, default=self.SETTINGS.threshold)
             self.update_settings(threshold=thresholds)
 
-    def calibration_error(self, outputs, sequences):
+    def calibration_error(self, outputs: dict[str, Any], sequences: Any) -> dict[str, float] | None:
         if "temperature" not in self.tuned:
             return None
         logits, examples = self.of_examples(outputs["logits"], sequences), sequences.examples
@@ -316,7 +322,9 @@ class Classifier(TextTask):
         scaled = logits / self.temperature
         return {"before": error(logits, expected), "after": error(scaled, expected)}
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """See `classification_metrics` and `multi_label_metrics`.
 
         Labels of the examples that the task does not have are among theirs, after its own.
@@ -330,7 +338,7 @@ class Classifier(TextTask):
         scored = _scored(self, predictions, examples)
         return (multi_label_metrics if several else classification_metrics)(**scored)
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         from keras_bert.tasks.classification.metrics import (
             summed_classification,
             summed_multi_label,
@@ -342,22 +350,22 @@ class Classifier(TextTask):
         scored.pop("probabilities")
         return summed_multi_label(**scored)
 
-    def answer_of(self, prediction):
+    def answer_of(self, prediction: dict[str, Any]) -> Any:
         return prediction["labels" if self.settings.multi_label else "label"]
 
-    def with_answer(self, example, prediction):
+    def with_answer(self, example: Any, prediction: dict[str, Any]) -> Any:
         answer = self.answer_of(prediction)
         label = tuple(answer) if self.settings.multi_label else answer
         return dataclasses.replace(example, label=label)
 
-    def errors(self, predictions, examples):
+    def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
         """See `label_errors` and `multi_label_errors`."""
         return (multi_label_errors if self.settings.multi_label else label_errors)(
             predictions, examples
         )
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         if "subset_accuracy" in metrics:
             return (
                 f"all labels right {percent(metrics['subset_accuracy'])}, micro F1 "

@@ -11,7 +11,7 @@ from keras_bert.tasks.metrics import calibration, cross_entropies, mean_cross_en
 def pearson(x, y):
     """The linear correlation of x (N,) and y (N,), from -1 to 1.
 
-    0 where it is undefined: for fewer than two numbers, or if one side is constant.
+    0 if it is undefined: for fewer than two numbers, or if one side is constant.
     """
     x, y = (np.asarray(numbers, np.float64) for numbers in (x, y))
     if len(x) < 2 or (x == x[0]).all() or (y == y[0]).all():

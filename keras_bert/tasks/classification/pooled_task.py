@@ -1,9 +1,14 @@
 """The bases of tasks over whole texts: a pooling, and sequences of one or two texts."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
+from keras_bert.layers import Tensor
 from keras_bert.readers.text_notes import text_warnings
 from keras_bert.tasks.classification import WINDOWS
 from keras_bert.tasks.classification.decode import of_windows
@@ -19,11 +24,11 @@ class PooledTask(Task):
         InputError: it reads [CLS] of a causal encoder.
     """
 
-    def defaults_for(self, settings):
+    def defaults_for(self, settings: Any) -> dict[str, Any]:
         pooling = settings.pooling or self.encoder.default_pooling
         return {**super().defaults_for(settings), "pooling": pooling}
 
-    def make_head(self):
+    def make_head(self) -> None:
         """Sets what depends on the pooling."""
         encoder, pooling = self.encoder, self.settings.pooling
         if "cls" in POOLINGS[pooling]:
@@ -44,10 +49,10 @@ class PooledTask(Task):
         self.HEAD_READS = ("input_mask",) if "sequence_output" in self.ENCODER_OUTPUTS else ()
 
     @classmethod
-    def reads_first_token(cls, *, pooling=None, **settings):
+    def reads_first_token(cls, *, pooling: str | None = None, **settings: Any) -> bool:
         return pooling is not None and "cls" in POOLINGS[pooling]
 
-    def is_standard(self):
+    def is_standard(self) -> bool:
         return super().is_standard() and self.settings.pooling == self._class_names.pooling
 
     @property
@@ -61,15 +66,15 @@ class PooledTask(Task):
         return is_single and self._class_names.transforms_any_pooling
 
     @classmethod
-    def settings_in_config(cls, config_json):
+    def settings_in_config(cls, config_json: dict[str, Any]) -> dict[str, Any]:
         # Hugging Face's classes read [CLS], as do folders older than this setting.
         return {"pooling": "cls"}
 
-    def text_vector(self, selected, inputs):
+    def text_vector(self, selected: dict[str, Any], inputs: dict[str, Tensor]) -> Tensor:
         """`vector` of the result of the reader's `select`, and of `inputs_of_head`, by name."""
         return self.vector(self.read_vectors(selected, inputs), inputs.get("input_mask"))
 
-    def vector(self, encoded, mask):
+    def vector(self, encoded: dict[str, Any], mask: Tensor | None) -> Tensor:
         """The vector that the head reads: (B, D), or (B, n D) of n parts."""
         pooling, transform = self.settings.pooling, self.transform
         if transform is not None and self._class_names.drops_before_transform:
@@ -96,7 +101,7 @@ class TextTask(PooledTask):
     SIGNATURES = "keras_bert.tasks.classification.signatures:text_signatures"
     exported_prediction = of_whole_text
 
-    def make_head(self):
+    def make_head(self) -> None:
         if self.reads_windows and len(self.text_names) != 1:
             raise InputError.naming(
                 "{long_texts} windows is for single texts. Of a pair the longer text is cut until "
@@ -109,40 +114,40 @@ class TextTask(PooledTask):
         super().make_head()
 
     @property
-    def both_orders(self):
+    def both_orders(self) -> bool:
         """Whether each pair is read in both orders."""
         return getattr(self.settings, "both_orders", False)
 
     @property
-    def reads_windows(self):
+    def reads_windows(self) -> bool:
         """Whether a text that is too long is read in windows."""
         return getattr(self.settings, "long_texts", None) == WINDOWS
 
-    def of_examples(self, outputs, sequences):
+    def of_examples(self, outputs: Any, sequences: Any) -> Any:
         """The outputs (R, …) of R sequences as those of their N examples, (N, …)."""
         if not self.reads_windows:
             return outputs
         windows, pooling = sequences.example_of_sequence, self.settings.window_pooling
         return of_windows(outputs, windows, pooling=pooling)
 
-    def taught_answers(self, outputs, sequences):
+    def taught_answers(self, outputs: dict[str, Any], sequences: Any) -> np.ndarray:
         return self.of_examples(outputs[self.TEACHES], sequences)
 
-    def is_standard(self):
+    def is_standard(self) -> bool:
         return super().is_standard() and not self.both_orders
 
-    def vector(self, encoded, mask):
+    def vector(self, encoded: dict[str, Any], mask: Tensor | None) -> Tensor:
         if not self.both_orders:
             return super().vector(encoded, mask)
         both = super().vector(encoded, None if mask is None else self.to_sequences(mask))
         return ops.sum(ops.reshape(both, (-1, 2, both.shape[-1])), axis=1)  # (B, D)
 
     @classmethod
-    def notes(cls, examples):
+    def notes(cls, examples: Sequence[Any]) -> list[str]:
         return text_warnings(examples)
 
     @classmethod
-    def with_labels(cls, x, y):
+    def with_labels(cls, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
         names, rows, labels = rows_with_labels(x, y)
         rows = zip(rows, labels, strict=True)
         if names is None:
@@ -150,6 +155,8 @@ class TextTask(PooledTask):
         column = new_name("label", names)
         return [{**row, column: y} for row, y in rows], {"label_column": column}
 
-    def targets(self, examples):
+    def targets(
+        self, examples: Sequence[Any]
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """(labels, weights) of examples, each by the output's name; the weights may be empty."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 relevant a passage is to a query, as a cross-encoder (Nogueira and Cho 2019)."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -12,6 +13,7 @@ from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import counted, in_one_line
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import GroupChoices, labelled_head
+from keras_bert.layers import Tensor
 from keras_bert.programs import replica_count
 from keras_bert.readers.labels import score
 from keras_bert.readers.passage_lists import PassageList, ScoredPairSource
@@ -36,6 +38,7 @@ from keras_bert.tasks.classification.ranked_lists import (
 )
 from keras_bert.tasks.classification.ranking_losses import ListLoss
 from keras_bert.tasks.losses import LossOfWholeBatch
+from keras_bert.tasks.summed_metrics import SummedMetrics
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer
@@ -126,10 +129,10 @@ class Regressor(TextTask):
         self._first_score = mean / self.scale  # in units of `scale`
         super().__init__(encoder, tokenizer, **settings)
 
-    def defaults_for(self, settings):
+    def defaults_for(self, settings: Any) -> dict[str, Any]:
         return {**super().defaults_for(settings), "loss": self._loss}
 
-    def make_head(self):
+    def make_head(self) -> None:
         super().make_head()
         # The dev examples may be others than those of training.
         are_lists = self.settings.metric in (*LIST_METRICS, *[None] * self.lists)
@@ -143,7 +146,7 @@ class Regressor(TextTask):
         self.scorer.bias_initializer = keras.initializers.Constant(self._first_score)
 
     @property
-    def text_names(self):
+    def text_names(self) -> tuple[str, ...]:
         """The names of an example's texts."""
         return TEXT if self.settings.one_text else PAIR
 
@@ -166,11 +169,11 @@ class Regressor(TextTask):
         if names is LIST_METRICS:
             self.SHOWN = {"loss": "loss", metric: metric}
 
-    def evaluate_on(self, examples):
+    def evaluate_on(self, examples: Sequence[Any]) -> None:
         """Sets METRIC by the form of the dev examples."""
         self._select_by(LIST_METRICS if _are_lists(examples) else SCORE_METRICS)
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         mask = inputs.get("input_mask")
         if self.lists:
             vector = self.vector(encoded, self.to_sequences(mask))  # (B n, D)
@@ -179,7 +182,7 @@ class Regressor(TextTask):
         vector = self.dropout(self.vector(encoded, mask))  # (B, D), or (B, n D)
         return {"score": self.scorer(vector) * self.scale}  # (B, 1)
 
-    def config_keys(self):
+    def config_keys(self) -> dict[str, Any]:
         one = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
         if not self.settings.one_text:  # for CrossEncoder, whose default is the sigmoid
             activation = ACTIVATION_CLASSES[self.activation or "identity"]
@@ -187,13 +190,13 @@ class Regressor(TextTask):
         return {"problem_type": "regression", **one}
 
     @property
-    def inferred_arguments(self):
+    def inferred_arguments(self) -> dict[str, Any]:
         arguments = {"one_text": True} if self.settings.one_text else {}
         return {**arguments, "lists": True} if self.lists else arguments
 
     # Training.
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """The squared error, the cross-entropy or the loss of lists, the mean over the batch."""
         if self.lists:
             return {"score": ListLoss(self._loss, list_loss=self.settings.list_loss)}
@@ -201,23 +204,23 @@ class Regressor(TextTask):
             return {"score": keras.losses.BinaryCrossentropy(from_logits=True)}
         return {"score": keras.losses.MeanSquaredError()}
 
-    def compiled_losses(self):
+    def compiled_losses(self) -> dict[str, Any]:
         if not self.lists or replica_count() == 1:
             return super().compiled_losses()
         return {name: LossOfWholeBatch(loss) for name, loss in self.default_losses().items()}
 
-    def default_loss_weights(self):
+    def default_loss_weights(self) -> dict[str, float]:
         """The loss in units of `scale` squared."""
         return {"score": self.scale**-2}
 
-    def default_metrics(self):
+    def default_metrics(self) -> dict[str, Any]:
         """`mse`, the mean squared error in the range of the labels, if that is the loss."""
         # A text in windows has several.
         if self.reads_windows or self.lists or self._loss != SQUARED_ERROR:
             return {}
         return {"score": [keras.metrics.MeanSquaredError(name="mse")]}
 
-    def check_sample_weight(self):
+    def check_sample_weight(self) -> None:
         if self.lists:
             raise InputError.naming(
                 "{sample_weight} is for pairs with a score, and the examples are lists of "
@@ -229,15 +232,15 @@ class Regressor(TextTask):
     @classmethod
     def read(
         cls,
-        data,
+        data: Any,
         *,
-        inferred_arguments=None,
-        schema=None,
-        labelled=True,
-        one_text=False,
-        group_by_query=False,
-        **columns,
-    ):
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        one_text: bool = False,
+        group_by_query: bool = False,
+        **columns: Any,
+    ) -> Any:
         """`LabelledText`s, or of a table with lists `PassageList`s (see `ScoredPairSource`).
 
         A sequence holds (text, text, score). With `labelled`, examples without a score are skipped
@@ -251,7 +254,7 @@ class Regressor(TextTask):
         return ScoredPairSource(data, group_by_query=groups, **common)
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """The mean of the scores, and the power of two nearest to their standard deviation.
 
         Of lists of passages, also that they are lists.
@@ -280,11 +283,13 @@ class Regressor(TextTask):
         return {**inferred, "lists": True} if are_lists else inferred
 
     @classmethod
-    def notes(cls, examples):
+    def notes(cls, examples: Sequence[Any]) -> list[str]:
         return examples[0].source.notes() if _are_lists(examples) else super().notes(examples)
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         if _are_lists(train):
             counts = [len(example.passages) for example in train]
             low, high = min(counts), max(counts)
@@ -299,11 +304,13 @@ class Regressor(TextTask):
             f"{counted(len(dev), f'dev {noun}')}."
         )
 
-    def targets(self, examples):
+    def targets(
+        self, examples: Sequence[Any]
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         labels = [label for example in examples for label in self.labels_of_list(example)]
         return {"score": np.array(labels, np.float32)[:, None]}, {}
 
-    def labels_of_list(self, example):
+    def labels_of_list(self, example: Any) -> Sequence[float]:
         """Returns what the loss compares with the scores of an example's passages, or with one.
 
         Raises InputError if the loss is not for it.
@@ -336,7 +343,7 @@ class Regressor(TextTask):
                 )
         return tuple((label - low) / (high - low) for label in labels)
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """`text_a`, `text_b` (or `text`), `score`, and `expected` if known.
 
         Of a list `query`, `passages`, `scores`, and `expected` if known.
@@ -357,7 +364,9 @@ class Regressor(TextTask):
             return list_predictions(scores, examples)
         return score_predictions([of_example[0] for of_example in scores], examples)
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """See `score_metrics`, and of lists of passages `list_metrics`.
 
         With a `score_range`, the scores that are expected are fractions of it.
@@ -368,25 +377,25 @@ class Regressor(TextTask):
             return list_metrics(*_listed(predictions, examples))
         return score_metrics(*_scored(self.settings.score_range, predictions, examples))
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         from keras_bert.tasks.classification.metrics import summed_scores
 
         if _are_lists(examples):
             return summed_lists(*_listed(predictions, examples))
         return summed_scores(*_scored(self.settings.score_range, predictions, examples))
 
-    def answer_of(self, prediction):
+    def answer_of(self, prediction: dict[str, Any]) -> Any:
         return prediction["scores" if "scores" in prediction else self.ANSWER]
 
-    def is_right(self, predictions, examples):
+    def is_right(self, predictions: Sequence[Any], examples: Sequence[Any]) -> None:
         return None
 
-    def errors(self, predictions, examples):
+    def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
         """See `score_errors` and `list_errors`."""
         return (list_errors if _are_lists(examples) else score_errors)(predictions, examples)
 
     @staticmethod
-    def describe_error(error):
+    def describe_error(error: dict[str, Any]) -> str:
         if "query" in error:
             return (
                 f"line {error['line']}, {in_one_line(error['query'])}: relevant: "
@@ -399,7 +408,7 @@ class Regressor(TextTask):
         )
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         if "lists" in metrics:
             return ", ".join(f"{name} {metrics[name]:.3f}" for name in LIST_METRICS)
         return (
@@ -407,7 +416,7 @@ class Regressor(TextTask):
             f"error {metrics['mse']:.3g}"
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "scale": self.scale, "activation": self.activation}
 
 

@@ -5,6 +5,9 @@ Each is a ratio of sums over all documents (Pradhan et al. 2014). A mention that
 not expected, or the reverse, is one more that is in no cluster of the other side.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -12,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.spans import ATTENTION, AntecedentLoss, AntecedentScores, DocumentWords
+from keras_bert.layers import Tensor
 from keras_bert.tasks.coreference import CoreferenceSettings
 from keras_bert.tasks.coreference.decode import coreference_predictions
 from keras_bert.tasks.exported_predictions import of_clusters
@@ -182,7 +186,7 @@ class CoreferenceResolver(Task):
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
-    def make_head(self):
+    def make_head(self) -> None:
         settings, policy = self.settings, self.encoder.layer_policy
         self.word_means = DocumentWords(last=self.config.is_causal, dtype=policy, name="word_means")
         self.spans = span_representation_of(
@@ -194,7 +198,7 @@ class CoreferenceResolver(Task):
         )
         self.dropout = keras.layers.Dropout(self.head_dropout, dtype=policy, name="dropout")
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         words = self.word_means(
             encoded["sequence_output"],
             inputs["input_mask"],
@@ -205,12 +209,20 @@ class CoreferenceResolver(Task):
         spans = self.spans(self.dropout(words))  # (B, W, L, R)
         return {"antecedents": self.scores(spans, inputs["word_ends"])}  # (B, K, 2 + A)
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Nats per candidate mention, the mean over the documents (see `AntecedentLoss`)."""
         return {"antecedents": AntecedentLoss()}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+    def read(
+        cls,
+        data: Any,
+        *,
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        **columns: Any,
+    ) -> Any:
         """`SpannedWords` of CoNLL-2012, CorefUD, JSON Lines or plain lines, or of a sequence.
 
         See `keras_bert.readers.coreference.CoreferenceSource`.
@@ -220,7 +232,7 @@ class CoreferenceResolver(Task):
         return CoreferenceSource(data, need_labels=labelled, **columns)
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """Nothing; raises an error if there are no clusters to learn from."""
         if not any(example.spans for example in examples):
             raise InputError(
@@ -229,7 +241,9 @@ class CoreferenceResolver(Task):
         return {}
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         mentions = [span for example in train for span in example.spans]
         clusters = sum(len({span.label for span in example.spans}) for example in train)
         line = (
@@ -239,11 +253,13 @@ class CoreferenceResolver(Task):
         widths = [s.end - s.start for e in train if e.words is not None for s in e.spans]
         return f"{line} Mentions have up to {max(widths)} words." if widths else line
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """See `coreference_predictions`."""
         return coreference_predictions(outputs["antecedents"], sequences)
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """See `coreference_metrics`; `longer` counts mentions of more than `max_span_length`."""
         expected, predicted = _clusters(predictions, examples)
         longest = self.settings.max_span_length
@@ -251,10 +267,10 @@ class CoreferenceResolver(Task):
         longer = sum(end - start > longest for start, end in mentions)
         return {**coreference_metrics(expected, predicted), "longer": longer}
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         return summed_coreference(*_clusters(predictions, examples))
 
-    def answer_of(self, prediction):
+    def answer_of(self, prediction: dict[str, Any]) -> Any:
         clusters = prediction["clusters"]
         return [[[mention["start"], mention["end"]] for mention in cluster] for cluster in clusters]
 
@@ -262,7 +278,7 @@ class CoreferenceResolver(Task):
     describe_error = staticmethod(describe_coreference_error)
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         return (
             f"F1 {percent(metrics['f1'])}, the mean of MUC {percent(metrics['muc_f1'])}, B³ "
             f"{percent(metrics['b_cubed_f1'])} and CEAF {percent(metrics['ceaf_f1'])}; mentions "

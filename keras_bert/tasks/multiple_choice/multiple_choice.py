@@ -1,5 +1,8 @@
 """Which of several choices goes with a context (Devlin et al. 2018, section 4.4)."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
@@ -7,6 +10,7 @@ from scipy.special import softmax
 
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.classification import GroupChoices, labelled_head
+from keras_bert.layers import Tensor
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.exported_predictions import of_choices
@@ -51,28 +55,36 @@ class MultipleChoice(PooledTask):
     exported_prediction = of_choices
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
-    def make_head(self):
+    def make_head(self) -> None:
         super().make_head()
         self.HEAD_READS = ("input_mask",)
         self.dropout, self.classifier = labelled_head(self.encoder, 1, dropout=self.head_dropout)
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         mask = inputs["input_mask"]  # (B, n, S)
         vector = self.vector(encoded, self.to_sequences(mask))  # (B n, D)
         logits = self.classifier(self.dropout(vector))  # (B n, 1)
         logits = GroupChoices()(logits, mask)[..., 0]  # (B, n)
         return {"logits": ops.where(ops.any(mask > 0, axis=-1), logits, NO_CHOICE)}
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Cross-entropy over the choices in nats, the mean over the batch."""
         return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
 
-    def default_metrics(self):
+    def default_metrics(self) -> dict[str, Any]:
         """`accuracy`, the fraction of examples whose right choice has the highest logit."""
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+    def read(
+        cls,
+        data: Any,
+        *,
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        **columns: Any,
+    ) -> Any:
         """`LabelledChoices` of JSON Lines, a table (one column per choice), tfds or a sequence.
 
         A sequence holds (context, choices, number of the right choice, from 0).
@@ -80,7 +92,9 @@ class MultipleChoice(PooledTask):
         return ChoiceSource(data, need_labels=labelled, schema=schema, **columns)
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         counts = [len(example.choices) for example in train]
         choices = f"{min(counts)}" if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
         chance = np.mean([1 / len(example.choices) for example in dev])
@@ -89,7 +103,7 @@ class MultipleChoice(PooledTask):
             f"{counted(len(dev), 'dev example')}; guessing gets {percent(chance)} right."
         )
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """`context`, `choices`, `label` (from 0), `choice`, `score`, `expected`, `probabilities`.
 
         `expected` is present if known.
@@ -113,7 +127,9 @@ class MultipleChoice(PooledTask):
             predictions.append({**prediction, "probabilities": probabilities.tolist()})
         return predictions
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """`accuracy`, `cross_entropy` in nats, `examples` and `calibration` (see there)."""
         pairs = list(zip(predictions, examples, strict=True))
         correct = np.array([prediction["label"] == example.label for prediction, example in pairs])
@@ -125,7 +141,7 @@ class MultipleChoice(PooledTask):
             "calibration": calibration([p["score"] for p in predictions], correct),
         }
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         pairs = list(zip(predictions, examples, strict=True))
         chosen = np.array([p["probabilities"][example.label] for p, example in pairs])
         parts = {
@@ -141,7 +157,7 @@ class MultipleChoice(PooledTask):
             },
         )
 
-    def errors(self, predictions, examples):
+    def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Returns those with a wrong choice, the most confident first (see `Task.errors`)."""
         return worst_first(
             {
@@ -156,5 +172,5 @@ class MultipleChoice(PooledTask):
         )
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         return f"accuracy {percent(metrics['accuracy'])}"

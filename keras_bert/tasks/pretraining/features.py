@@ -136,7 +136,7 @@ def parts_of_steps(dataset, parts):
     """The batches of `training_dataset`, of which so many are a step.
 
     The loss of a batch is a mean over its own predictions, and accumulated gradients are averaged
-    over the batches. That is the gradient of the whole step only where all parts have the same
+    over the batches. That is the gradient of the whole step only if all parts have the same
     number of predictions, so that each gets a factor: its predictions by their mean over the parts.
     """
     if parts == 1:

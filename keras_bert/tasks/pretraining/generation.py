@@ -157,7 +157,7 @@ class Generator:
     def proceed(self, state, sampling, count):
         """`count` further tokens, or fewer if all sequences end before.
 
-        A sequence ends with the token that ends a text, and where it has `max_tokens` new ones or M
+        A sequence ends with the token that ends a text, and when it has `max_tokens` new ones or M
         in all.
 
         Returns:

@@ -1,7 +1,8 @@
 """Language models: causal, masked and causal (GPT-BERT), and bidirectional (ELMo)."""
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import keras
 from keras import ops
@@ -9,6 +10,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.lm_head import NextTokenPositions
+from keras_bert.layers import Tensor
 from keras_bert.layers.elementwise import Dropout
 from keras_bert.tasks.pretraining import MaskedCausalSettings
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask, shown
@@ -44,7 +46,7 @@ class CausalLM(PretrainingTask):
     SHOWN = shown(causal_lm="next-token")
     SIGNATURES = "keras_bert.tasks.pretraining.signatures:language_model_signatures"
 
-    def check_encoder(self):
+    def check_encoder(self) -> None:
         if not self.encoder.config.is_causal:
             raise InputError(
                 "A causal LM needs a causal encoder, in which each token sees only the tokens "
@@ -52,22 +54,22 @@ class CausalLM(PretrainingTask):
                 "is_decoder is not true)."
             )
 
-    def make_head(self):
+    def make_head(self) -> None:
         self.lm_head = self.encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
         return {"causal_lm": self.lm_head(encoded["sequence_output"], positions)}
 
     @functools.cached_property
-    def generator(self):
+    def generator(self) -> Any:
         """The functions that generate text, traced when they are first used."""
         from keras_bert.tasks.pretraining.generation import Generator
 
         return Generator(self)
 
-    def generate(self, prompt, **settings):
+    def generate(self, prompt: str | Sequence[str], **settings: Any) -> Any:
         """The texts that continue prompts (see `keras_bert.generate`)."""
         from keras_bert.inference.generate import generate
 
@@ -106,11 +108,11 @@ class MaskedCausalLM(FillMask):
     SETTINGS = MaskedCausalSettings
     SHOWN = shown(masked_lm="masked-token", causal_lm="next-token")
 
-    def make_head(self):
+    def make_head(self) -> None:
         self.positions = NextTokenPositions(name="positions")
         super().make_head()
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         ids = inputs["causal_input_ids"]  # (C, S)
         causal = {"input_ids": ids, "input_mask": inputs["causal_input_mask"]}
         if "segment_ids" in self.encoder.input_names:
@@ -119,7 +121,7 @@ class MaskedCausalLM(FillMask):
         following = self.lm_head(hidden, self.positions(ids))
         return {**super().build_head(encoded, inputs), "causal_lm": following}
 
-    def default_loss_weights(self):
+    def default_loss_weights(self) -> dict[str, float]:
         causal = self.settings.causal_fraction
         return {"masked_lm": 1.0 - causal, "causal_lm": causal}
 
@@ -161,14 +163,14 @@ class BidirectionalLM(PretrainingTask):
         # No layers between encoder and head, which would see both directions.
         super().__init__(encoder, tokenizer, name=name)
 
-    def check_encoder(self):
+    def check_encoder(self) -> None:
         if self.TASK_TYPE not in self.encoder.OBJECTIVES:
             raise InputError(
                 "A bidirectional LM needs an encoder with a forward and a backward direction, such "
                 f"as elmo. Received: a {self.encoder.config.model_type} encoder."
             )
 
-    def make_head(self):
+    def make_head(self) -> None:
         encoder = self.encoder
         self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
@@ -178,7 +180,7 @@ class BidirectionalLM(PretrainingTask):
             dtype=encoder.layer_policy,
         )
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         hidden = self.output_dropout(encoded["sequence_output"])
         forward, backward = ops.split(hidden, 2, axis=-1)  # (B, S, D / 2) each
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
@@ -187,10 +189,10 @@ class BidirectionalLM(PretrainingTask):
             "backward_lm": self.lm_head(backward, positions + 1),
         }
 
-    def default_loss_weights(self):
+    def default_loss_weights(self) -> dict[str, float]:
         return dict.fromkeys(self.output, 0.5)
 
-    def signatures(self, *, max_length=None, top_k=5):
+    def signatures(self, *, max_length: int | None = None, top_k: int = 5) -> NoReturn:
         """Raises `InputError`: at a [MASK] the head predicts its neighbours."""
         raise InputError(
             "A bidirectional LM cannot be exported: an exported pre-trained model fills [MASK], "

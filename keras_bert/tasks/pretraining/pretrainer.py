@@ -2,14 +2,19 @@
 2018, section 3.1), the order of sentences (ALBERT), or spans and their boundaries (SpanBERT).
 """
 
+from typing import Any
+
 import keras
 
 from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.heads.lm_head import SpanBoundary, vectors_for_the_loss
+from keras_bert.layers import Tensor
+from keras_bert.records.folder import DatasetCard
 from keras_bert.tasks import imported
 from keras_bert.tasks.pretraining import SpanSettings
 from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics, Vectors, weighted_by_step
 from keras_bert.tasks.task import Task
+from keras_bert.text.vocabulary import Vocabulary
 
 # Size of the embedding of an offset in a span, whatever the model's own, as in the authors' program
 # (facebookresearch/SpanBERT).
@@ -41,33 +46,39 @@ class PretrainingTask(Task):
         RUN_DEFAULTS: the settings of `keras_bert.pretrain` whose default depends on the task.
     """
 
-    OFFERS = ("data-folders",)
-    TOKEN_OUTPUTS = ("masked_lm",)
-    MASKED_OUTPUTS = ("masked_lm",)
-    PERPLEXITIES = ()
+    OFFERS: tuple[str, ...] = ("data-folders",)
+    TOKEN_OUTPUTS: tuple[str, ...] = ("masked_lm",)
+    MASKED_OUTPUTS: tuple[str, ...] = ("masked_lm",)
+    PERPLEXITIES: tuple[str, ...] = ()
     FEATURES = "keras_bert.tasks.pretraining.features:pretraining_dataset"
     SIGNATURES = "keras_bert.tasks.pretraining.signatures:fill_mask_signatures"
-    RUN_DEFAULTS = {"optimizer": "adamw", "learning_rate": 5e-4, "weight_decay": 0.01}
+    RUN_DEFAULTS: dict[str, Any] = {
+        "optimizer": "adamw",
+        "learning_rate": 5e-4,
+        "weight_decay": 0.01,
+    }
 
     _output_metrics = None
     _has_more_metrics = False  # which read the logits in training too
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Cross-entropy in nats, the mean over the predictions and examples that count."""
         return {name: CrossEntropy() for name in self.output}
 
-    def compile(self, *arguments, **options):
+    def compile(self, *arguments: Any, **options: Any) -> None:
         self._output_metrics = None  # with the losses of a caller nothing else is measured
         super().compile(*arguments, **options)
 
-    def compile_defaults(self, optimizer=None, *, counts_finite=False, **options):
+    def compile_defaults(
+        self, optimizer: Any = None, *, counts_finite: bool = False, **options: Any
+    ) -> None:
         """Compiles with the defaults; `counts_finite` adds the metric that finds a bad batch."""
         super().compile_defaults(optimizer, **options)
         more = (self.default_metrics(), options.get("metrics"))
         self._has_more_metrics = any(more)
         self._output_metrics = self.output_metrics(counts_finite=counts_finite)
 
-    def output_metrics(self, *, counts_finite):
+    def output_metrics(self, *, counts_finite: bool) -> Any:
         """Returns the `Metrics` that compute the losses of the outputs and measure them."""
         return Metrics(
             self.output,
@@ -77,18 +88,18 @@ class PretrainingTask(Task):
             counts_finite=counts_finite,
         )
 
-    def context_windows(self, card, vocabulary):
+    def context_windows(self, card: DatasetCard, vocabulary: Vocabulary) -> Any:
         """The `ContextWindows` that make the batches of static vectors; None of other tasks."""
         return None
 
     @property
-    def metrics(self):
+    def metrics(self) -> list:
         return [
             *super().metrics,
             *(() if self._output_metrics is None else self._output_metrics.metrics),
         ]
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         if not (training and self._loss_is_by_blocks(inputs)):
             return super().call(inputs, training=training, mask=mask)
         with vectors_for_the_loss():
@@ -102,11 +113,18 @@ class PretrainingTask(Task):
         heads = map(self.token_head, self.TOKEN_OUTPUTS)
         return all(head.loss_is_by_blocks(*inputs.values()) for head in heads)
 
-    def token_head(self, output):
+    def token_head(self, output: str) -> keras.layers.Layer:
         """The `TiedHead` whose logits an output is, one of TOKEN_OUTPUTS."""
         return self.lm_head
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Tensor:
         if self._output_metrics is not None:
             y_pred = self._output_metrics.measure(
                 x, y, y_pred, sample_weight, head_of=self.token_head
@@ -117,7 +135,9 @@ class PretrainingTask(Task):
             self._output_metrics.finite.update_state(loss)
         return loss
 
-    def dataset(self, data, *, split="train", batch_size=32, **options):
+    def dataset(  # type: ignore[override]
+        self, data: Any, *, split: str = "train", batch_size: int = 32, **options: Any
+    ) -> Any:
         """The batches of a data folder, given as a `DataFolder` or by its path.
 
         `options` are those of `keras_bert.tasks.pretraining.features`: for the split "train" `seed`
@@ -127,7 +147,7 @@ class PretrainingTask(Task):
         options |= {"batch_size": batch_size, "vocabulary": vocabulary, "task": self}
         return imported(self.FEATURES)(data, split=split, **options)
 
-    def signatures(self, *, max_length=None, top_k=5):
+    def signatures(self, *, max_length: int | None = None, top_k: int = 5) -> dict[str, Any]:
         """The signatures of the language-model head, with `top_k` candidates for each token."""
         max_length = max_length or self.exported_length
         return imported(self.SIGNATURES)(self, max_length=max_length, top_k=top_k)
@@ -155,17 +175,17 @@ class FillMask(PretrainingTask):
     TASK_TYPE = "fill-mask"
     OFFERS = (*PretrainingTask.OFFERS, "fill-mask")
     HEAD_INPUTS = {"masked_lm_positions": (None,)}
-    HEADS = ("lm_head",)
+    HEADS: tuple[str, ...] = ("lm_head",)
     SHOWN = shown(masked_lm="masked-token")
 
-    def make_head(self):
+    def make_head(self) -> None:
         self.lm_head = self.encoder.lm_head()
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         positions = inputs["masked_lm_positions"]  # (B, P)
         return {"masked_lm": self.lm_head(encoded["sequence_output"], positions)}
 
-    def fill(self, text, *, top_k=5):
+    def fill(self, text: str, *, top_k: int = 5) -> Any:
         """The candidates at each [MASK] of a text (see `keras_bert.fill_mask`)."""
         from keras_bert.inference.fill_mask import fill_mask
 
@@ -202,7 +222,7 @@ class Pretrainer(PretrainingTask):
     SENTENCE_SIGNATURE = "keras_bert.tasks.pretraining.signatures:sentence_signature"
     SHOWN = shown(masked_lm="masked-token", next_sentence="next-sentence")
 
-    def make_head(self):
+    def make_head(self) -> None:
         encoder = self.encoder
         self.transform = self.new_transform()
         self.lm_head = encoder.lm_head()
@@ -212,7 +232,7 @@ class Pretrainer(PretrainingTask):
             name="next_sentence_head",
         )
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         positions = inputs["masked_lm_positions"]  # (B, P)
         first = encoded["first_output"]  # (B, D)
         if self.transform is not None:
@@ -222,8 +242,8 @@ class Pretrainer(PretrainingTask):
             self.SENTENCES: self.next_sentence_head(first),
         }
 
-    def signatures(self, *, max_length=None, top_k=5):
-        """The signatures of the masked-LM head; also `SENTENCES` where two texts have room."""
+    def signatures(self, *, max_length: int | None = None, top_k: int = 5) -> dict[str, Any]:
+        """The signatures of the masked-LM head; also `SENTENCES` if two texts have room."""
         signatures = super().signatures(max_length=max_length, top_k=top_k)
         max_length = max_length or self.exported_length
         if self.tokenizer.template.room(max_length, texts=2) >= 2:
@@ -275,7 +295,7 @@ class SpanPretrainer(FillMask):
     SETTINGS = SpanSettings
     SHOWN = shown(masked_lm="masked-token", span_boundary="span-boundary")
 
-    def make_head(self):
+    def make_head(self) -> None:
         encoder = self.encoder
         self.span_boundary = SpanBoundary(
             token_embedding=encoder.token_embedding,
@@ -290,13 +310,13 @@ class SpanPretrainer(FillMask):
         )
         super().make_head()
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         spans = (inputs[name] for name in ("span_left", "span_right", "span_offset"))
         boundaries = self.span_boundary(encoded["sequence_output"], *spans)
         return {**super().build_head(encoded, inputs), "span_boundary": boundaries}
 
-    def token_head(self, output):
+    def token_head(self, output: str) -> keras.layers.Layer:
         return self.span_boundary if output == "span_boundary" else self.lm_head
 
-    def default_loss_weights(self):
+    def default_loss_weights(self) -> dict[str, float]:
         return {"masked_lm": 1.0, "span_boundary": self.settings.span_boundary_weight}

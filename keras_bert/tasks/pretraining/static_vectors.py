@@ -8,19 +8,22 @@ Legend of shapes: B examples, S length of an example, R chunks, C tokens of a ch
 window, L = C + 2 W, M negatives of a chunk, V vocabulary.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_bert.base.errors import InputError, argument
-from keras_bert.layers import Layer
+from keras_bert.layers import Layer, Tensor
 from keras_bert.layers.kernels.gathering import sparse_rows
+from keras_bert.layers.kernels.private import custom_gradient
+from keras_bert.records.folder import DatasetCard
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
 from keras_bert.tasks.pretraining import StaticVectorSettings
 from keras_bert.tasks.pretraining.metrics import MeanNats
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
+from keras_bert.text.vocabulary import Vocabulary
 
 # T: larger groups are larger matrix products, of which a larger part is no context.
 _GROUP_TOKENS = 32
@@ -121,7 +124,7 @@ def _groups(ids, window):
     return ops.stack([ids[:, start : start + size + 2 * window] for start in starts], axis=1)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _band(x):
     """The columns of each token's neighbours: (R, N, T, T + 2 W) -> (R, C, 2 W + 1).
 
@@ -184,7 +187,7 @@ class StaticVectorTask(PretrainingTask):
     RUN_DEFAULTS = {"optimizer": "adagrad", "learning_rate": 0.1, "weight_decay": 0.0}
     DEFAULT_OPTIMIZER = {**RUN_DEFAULTS, "warmup": 0.0}
 
-    def check_encoder(self):
+    def check_encoder(self) -> None:
         if self.TASK_TYPE not in self.encoder.OBJECTIVES:
             raise InputError.naming(
                 "{} trains static vectors. Received: a {} encoder. Use a `StaticEncoder`.",
@@ -192,7 +195,7 @@ class StaticVectorTask(PretrainingTask):
                 self.encoder.config.model_type,
             )
 
-    def make_head(self):
+    def make_head(self) -> None:
         self.contexts = NegativeSampling(
             token_embedding=self.encoder.token_embedding,
             window=self.settings.window,
@@ -201,23 +204,23 @@ class StaticVectorTask(PretrainingTask):
             name="contexts",
         )
 
-    def feature_inputs(self):
+    def feature_inputs(self) -> dict[str, Tensor]:
         size = CHUNK_TOKENS + 2 * self.settings.window
         names = self.encoder.input_names
         return {name: keras.Input((size,), dtype="int32", name=name) for name in names}
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         names = ("input_ids", *self.HEAD_INPUTS)
         return {self.name_of_output: self.contexts(*(inputs[name] for name in names))}
 
     @property
-    def name_of_output(self):
+    def name_of_output(self) -> str:
         return self.TASK_TYPE.replace("-", "_")
 
-    def output_metrics(self, *, counts_finite):
+    def output_metrics(self, *, counts_finite: bool) -> Any:
         return MeanNats(self.output, counts_finite=counts_finite)
 
-    def context_windows(self, card, vocabulary):
+    def context_windows(self, card: DatasetCard, vocabulary: Vocabulary) -> Any:
         return ContextWindows(
             card.unigram_counts or [0] * len(vocabulary),
             vocabulary.special_ids,
@@ -225,7 +228,7 @@ class StaticVectorTask(PretrainingTask):
             subsample=self.settings.subsample,
         )
 
-    def signatures(self, *, max_length=None, top_k=5):
+    def signatures(self, *, max_length: int | None = None, top_k: int = 5) -> NoReturn:
         """Raises `InputError`: what is learned is the encoder."""
         raise InputError.naming(
             "A model of the task {} is exported as its vectors. Pass {encoder=True}.",

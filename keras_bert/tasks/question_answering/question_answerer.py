@@ -4,7 +4,8 @@ Legend of shapes: T tokens of the text in a window, A tokens of the longest answ
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -12,6 +13,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent, quoted
+from keras_bert.layers import Tensor
 from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.squad import QuestionSource, question_warnings
 from keras_bert.tasks.exported_predictions import of_question
@@ -26,6 +28,7 @@ from keras_bert.tasks.question_answering.metrics import (
     summed_squad,
     tuned_threshold,
 )
+from keras_bert.tasks.summed_metrics import SummedMetrics
 from keras_bert.tasks.task import Task
 
 
@@ -229,7 +232,7 @@ class QuestionAnswerer(Task):
         "end_logits_accuracy": "end accuracy",
     }
 
-    def make_head(self):
+    def make_head(self) -> None:
         policy = self.encoder.layer_policy
         self.transform = self.new_token_transform()
         self.dropout = keras.layers.Dropout(self.head_dropout, dtype=policy, name="dropout")
@@ -240,7 +243,7 @@ class QuestionAnswerer(Task):
             dtype=policy,
         )
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         x = encoded["sequence_output"]
         x = x if self.transform is None else self.transform(x)
         logits = self.qa_outputs(self.dropout(x))  # (B, S, 2)
@@ -250,27 +253,35 @@ class QuestionAnswerer(Task):
             "end_logits": ops.where(at_tokens, logits[..., 1], _AT_PADDING),
         }
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Cross-entropy over the tokens of a sequence in nats; the mean over those that count."""
         return {name: cross_entropy_by_weight() for name in _OUTPUTS}
 
-    def default_metrics(self):
+    def default_metrics(self) -> dict[str, Any]:
         """Each output's `accuracy`: the fraction of sequences with the right token on top."""
         return {
             name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")] for name in _OUTPUTS
         }
 
-    def default_loss_weights(self):
+    def default_loss_weights(self) -> dict[str, float]:
         """The mean of both outputs' losses, as in BERT."""
         return {"start_logits": 0.5, "end_logits": 0.5}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+    def read(
+        cls,
+        data: Any,
+        *,
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        **columns: Any,
+    ) -> Any:
         """`Question`s of SQuAD's JSON, JSON Lines, tfds or a sequence (see `QuestionSource`)."""
         return QuestionSource(data, need_labels=labelled, schema=schema, **columns)
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         if not any(example.located for example in examples):
             raise InputError(
                 f"{examples[0].source.name} has no question with an answer in its context. "
@@ -279,18 +290,20 @@ class QuestionAnswerer(Task):
         return {}
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         return f"{_counts(train, 'training question')} and {_counts(dev, 'dev question')}."
 
     @classmethod
-    def notes(cls, examples):
+    def notes(cls, examples: Sequence[Any]) -> list[str]:
         return question_warnings(examples)
 
-    def stride_of(self, max_length):
+    def stride_of(self, max_length: int) -> int:
         """The tokens from one window's start to the next one's, in sequences of `max_length`."""
         return self.settings.stride or max(1, max_length // 3)
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """`id` (if any), `question`, `answer`, `start`, `end`, `score`, `null_score`, `expected`.
 
         The answer is the context's characters from `start` up to `end`; "" (both 0) is no answer.
@@ -309,7 +322,7 @@ class QuestionAnswerer(Task):
             null_threshold=null_threshold,
         )
 
-    def tune_threshold(self, outputs, sequences):
+    def tune_threshold(self, outputs: dict[str, Any], sequences: Any) -> None:
         """Sets `null_threshold` if some questions have no answer and no threshold was given."""
         golds = _golds(sequences.examples)
         if self.tuned and not all(golds):
@@ -321,7 +334,9 @@ class QuestionAnswerer(Task):
             )
             self.update_settings(null_threshold=threshold)
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """SQuAD's official metrics, from 0 to 1 (see `squad_1`, `squad_2`), and `examples`.
 
         They are those of version 2.0, with those of the best threshold (see `best_thresholds`), if
@@ -344,17 +359,17 @@ class QuestionAnswerer(Task):
         best = best_thresholds(candidates, golds, null_scores)
         return {**squad_2(texts, golds), **best, **others}
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         return summed_squad([p["answer"] for p in predictions], _golds(examples))
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         line = f"exact {percent(metrics['exact'])}, F1 {percent(metrics['f1'])}"
         if "NoAns_f1" in metrics:
             line += f", F1 of unanswerable questions {percent(metrics['NoAns_f1'])}"
         return line
 
-    def errors(self, predictions, examples):
+    def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
         """The answers that match no gold answer, by 1 - F1 times their probability.
 
         Returns dictionaries of `line`, `question`, the gold answers in `expected` (none: there is
@@ -378,7 +393,7 @@ class QuestionAnswerer(Task):
         return sorted(errors, key=lambda error: (error["f1"] - 1.0) * error["score"])
 
     @staticmethod
-    def describe_error(error):
+    def describe_error(error: dict[str, Any]) -> str:
         expected, predicted = quoted(error["expected"]), f'"{error["predicted"]}"'
         return (
             f"{error['line']}: {error['question']}\n  true: {expected or 'no answer'}, predicted: "

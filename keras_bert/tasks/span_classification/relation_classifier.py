@@ -1,6 +1,8 @@
 """The relation of two given spans of a text."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,6 +10,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import labelled_head
+from keras_bert.layers import Tensor
 from keras_bert.readers.labels import sorted_labels
 from keras_bert.tasks.exported_predictions import of_whole_text
 from keras_bert.tasks.metrics import calibration
@@ -19,6 +22,7 @@ from keras_bert.tasks.span_classification.decode import (
 )
 from keras_bert.tasks.span_classification.metrics import relation_metrics, summed_relations
 from keras_bert.tasks.span_classification.span_classifier import WordsTask, span_representation_of
+from keras_bert.tasks.summed_metrics import SummedMetrics
 
 # Names of data sets for pairs without a relation: TACRED and others, NYT, SemEval 2010.
 _NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
@@ -60,11 +64,11 @@ class RelationClassifier(WordsTask):
     METRIC = "f1"
     SHOWN = {"loss": "loss", "accuracy": "accuracy", "f1": "F1"}
 
-    def defaults_for(self, settings):
+    def defaults_for(self, settings: Any) -> dict[str, Any]:
         null_label = _null_label(settings.null_label, self.labels)
         return {**super().defaults_for(settings), "null_label": null_label}
 
-    def make_head(self):
+    def make_head(self) -> None:
         self.word_means = self.make_word_means()
         self.spans = span_representation_of(
             self.encoder,
@@ -75,19 +79,27 @@ class RelationClassifier(WordsTask):
             self.encoder, len(self.labels), dropout=self.head_dropout
         )
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         words = self.words(encoded, inputs)
         spans = self.spans(words, inputs["span_firsts"], inputs["span_lasts"])
         head, tail = spans[:, 0], spans[:, 1]  # (B, R) each
         pair = ops.concatenate([head, tail, head * tail], axis=-1)
         return {"logits": self.classifier(pair)}  # (B, C)
 
-    def default_metrics(self):
+    def default_metrics(self) -> dict[str, Any]:
         """`accuracy`, the fraction of pairs whose label has the highest logit."""
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+    def read(
+        cls,
+        data: Any,
+        *,
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        **columns: Any,
+    ) -> Any:
         """`SpanPair`s of JSON Lines, of `tfds:…`, or of a sequence of dictionaries like objects."""
         from keras_bert.readers.spans import SpanPairSource
 
@@ -95,7 +107,7 @@ class RelationClassifier(WordsTask):
         return SpanPairSource(data, need_labels=labelled, labels=labels, schema=schema, **columns)
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """The labels that occur."""
         labels = sorted_labels({example.label for example in examples})
         if len(labels) < cls.MIN_LABELS:
@@ -106,7 +118,9 @@ class RelationClassifier(WordsTask):
         return {"labels": labels}
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         counts = Counter(example.label for example in train)
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         return (
@@ -114,11 +128,13 @@ class RelationClassifier(WordsTask):
             f"{counted(len(dev), 'dev pair')}."
         )
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """See `pair_predictions`."""
         return pair_predictions(outputs["logits"], sequences, labels=self.labels)
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """See `relation_metrics`; also `calibration`.
 
         `too_far` counts pairs that are too far apart for a sequence, which are wrong. Labels of the
@@ -132,11 +148,11 @@ class RelationClassifier(WordsTask):
         too_far = sum(label is None for label in predicted)
         return {**metrics, "too_far": too_far, "calibration": calibration(scores, correct)}
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         return summed_relations(**_scored(self, predictions, examples))
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         too_far = metrics.get("too_far")
         return (
             f"F1 {percent(metrics['f1'])} (precision {percent(metrics['precision'])}, recall "
@@ -144,7 +160,7 @@ class RelationClassifier(WordsTask):
             + (f"; {counted(too_far, 'pair')} too far apart, counted as wrong" if too_far else "")
         )
 
-    def labels_of(self, example):
+    def labels_of(self, example: Any) -> Sequence[str]:
         return (example.label,)
 
     errors = staticmethod(pair_errors)

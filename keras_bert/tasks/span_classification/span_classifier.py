@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -10,6 +12,7 @@ from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
+from keras_bert.layers import Tensor
 from keras_bert.readers.examples import first_location
 from keras_bert.readers.labels import sorted_labels
 from keras_bert.tasks.exported_predictions import of_spans
@@ -25,6 +28,7 @@ from keras_bert.tasks.span_classification.decode import (
     spans_of_examples,
 )
 from keras_bert.tasks.span_classification.metrics import span_metrics, summed_spans
+from keras_bert.tasks.summed_metrics import SummedMetrics
 from keras_bert.tasks.task import Task
 
 # Units of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.
@@ -42,26 +46,26 @@ class WordsTask(Task):
     READS_WORDS = True
     HEAD_INPUTS = {"word_starts": (None,), "word_ends": (None,)}
 
-    def defaults_for(self, settings):
+    def defaults_for(self, settings: Any) -> dict[str, Any]:
         usual = LAST if self.config.is_causal else MEAN
         aggregation = settings.aggregation or usual
         return {**super().defaults_for(settings), "aggregation": aggregation}
 
-    def make_word_means(self):
+    def make_word_means(self) -> WordMeans:
         """Returns the layer `word_means`."""
         is_last = self.settings.aggregation == LAST
         return WordMeans(last=is_last, dtype=self.encoder.layer_policy, name="word_means")
 
     @classmethod
-    def settings_in_config(cls, config_json):
+    def settings_in_config(cls, config_json: dict[str, Any]) -> dict[str, Any]:
         return {"aggregation": MEAN}  # in folders from before there was a choice
 
-    def words(self, encoded, inputs):
+    def words(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> Tensor:
         """The vectors of the words, (B, W, D), after dropout."""
         hidden = encoded["sequence_output"]
         return self.dropout(self.word_means(hidden, inputs["word_starts"], inputs["word_ends"]))
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Cross-entropy in nats, the mean over the spans, or pairs of spans, that count."""
         return {"logits": cross_entropy_by_weight()}
 
@@ -103,10 +107,10 @@ class SpanClassifier(WordsTask):
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
-    def checked_labels(self, labels, settings):
+    def checked_labels(self, labels: Sequence[str] | None, settings: Any) -> tuple[str, ...]:
         return (ANY,) if settings.identify else super().checked_labels(labels, settings)
 
-    def make_head(self):
+    def make_head(self) -> None:
         settings = self.settings
         self.word_means = self.make_word_means()
         self.spans = span_representation_of(
@@ -120,16 +124,24 @@ class SpanClassifier(WordsTask):
         self.classifier.bias_initializer = _prior_bias
 
     @property
-    def found_above(self):
+    def found_above(self) -> float:
         """The probability over which a span is found."""
         threshold = self.settings.threshold
         return 0.5 if threshold is None else threshold
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"logits": self.classifier(self.spans(self.words(encoded, inputs)))}  # (B, W, L, C)
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+    def read(
+        cls,
+        data: Any,
+        *,
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        **columns: Any,
+    ) -> Any:
         """`SpannedWords` of JSON Lines, CoNLL or plain lines, or of a sequence.
 
         A sequence has strings, lists of words, or dictionaries like the objects of JSON Lines.
@@ -142,7 +154,7 @@ class SpanClassifier(WordsTask):
         return SpanSource(data, need_labels=labelled, labels=labels, schema=schema, **columns)
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """The labels that occur; "span" if no span has a label."""
         spans = [span for example in examples for span in example.spans]
         if not spans:
@@ -151,11 +163,15 @@ class SpanClassifier(WordsTask):
         return {"labels": sorted_labels(labels or {ANY})}
 
     @classmethod
-    def labels_with(cls, inferred_arguments, *, identify=False, **settings):
+    def labels_with(
+        cls, inferred_arguments: dict[str, Any], *, identify: bool = False, **settings: Any
+    ) -> tuple[str, ...]:
         return (ANY,) if identify else super().labels_with(inferred_arguments, **settings)
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         count, dev_count = (sum(len(e.spans) for e in examples) for examples in (train, dev))
         counts = Counter(span.label for example in train for span in example.spans)
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
@@ -170,17 +186,17 @@ class SpanClassifier(WordsTask):
         return line
 
     @classmethod
-    def notes(cls, examples):
+    def notes(cls, examples: Sequence[Any]) -> list[str]:
         return [*several_labels(examples), *examples[0].source.notes()]
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """See `span_predictions`."""
         spans = spans_of_examples(
             outputs["logits"], sequences, threshold=self.found_above, flat=self.settings.flat
         )
         return span_predictions(spans, sequences, labels=self.labels, label_of=self.span_label)
 
-    def tune_threshold(self, outputs, sequences):
+    def tune_threshold(self, outputs: dict[str, Any], sequences: Any) -> None:
         """Sets `threshold` to the best one for `threshold_metric`, if none was given."""
         if self.tuned:
             threshold = self._tuned_threshold(outputs, sequences)
@@ -199,7 +215,9 @@ class SpanClassifier(WordsTask):
             scores, correct, expected=expected, metric=self.settings.threshold_metric
         )
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
 
         `calibration` is of the predicted spans (see there). Labels of the examples that the task
@@ -218,38 +236,38 @@ class SpanClassifier(WordsTask):
         ]
         return {**metrics, "longer": longer, "calibration": calibration(scores, correct)}
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         expected, predicted, labels = _scored(self, predictions, examples)
         return summed_spans(expected, predicted, labels=labels)
 
-    def answer_of(self, prediction):
+    def answer_of(self, prediction: dict[str, Any]) -> Any:
         return [[span["start"], span["end"], span["label"]] for span in prediction["spans"]]
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         return (
             f"F1 {percent(metrics['f1'])} (precision {percent(metrics['precision'])}, recall "
             f"{percent(metrics['recall'])}), F1 without labels "
             f"{percent(metrics['identification_f1'])}"
         )
 
-    def labels_of(self, example):
+    def labels_of(self, example: Any) -> Sequence[str]:
         return [self.span_label(s.label) for s in example.spans or () if s.label is not None]
 
     errors = staticmethod(span_errors)
     describe_error = staticmethod(describe_span_error)
 
-    def span_label(self, label):
+    def span_label(self, label: Any) -> Any:
         """The name of an expected span's label in this task."""
         return ANY if self.settings.identify else label
 
-    def label_number(self, example, label):
+    def label_number(self, example: Any, label: Any) -> int:
         """The number of a label in the logits: 0, "no span", for one that is not the task's."""
         label = self.span_label(label)
         self.check_label(label, example)
         return 1 + self.labels.index(label) if label in self.labels else 0
 
-    def check_label(self, label, example):
+    def check_label(self, label: Any, example: Any) -> None:
         """Raises InputError for an expected span without a label."""
         if label is None:
             raise example.error(

@@ -137,7 +137,7 @@ class TaggedSequences(TokenizedExamples):
     def marked_tokens(self, examples):
         """Returns the first token of each sentence's marked words, and the one after them.
 
-        Returns int32 (N, 2), or None where nothing is marked. A sequence repeats the marked tokens
+        Returns int32 (N, 2), or None if nothing is marked. A sequence repeats the marked tokens
         as its second text (Shi and Lin 2019), and has the inputs of `marked_inputs`.
         """
         return None

@@ -1,6 +1,8 @@
 """The arguments of a predicate and their roles (Shi and Lin 2019): who did what to whom."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,6 +10,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.spans import WordMeans
+from keras_bert.layers import Tensor
 from keras_bert.readers import COUNT, REPAIR
 from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import scheme_of_labels, spans_of
@@ -53,7 +56,7 @@ class SemanticRoleTagger(Tagger):
     SETTINGS = SemanticRoleSettings
     SIGNATURES = "keras_bert.tasks.tagging.signatures:role_signatures"
 
-    def checked_labels(self, labels, settings):
+    def checked_labels(self, labels: Sequence[str] | None, settings: Any) -> tuple[str, ...]:
         labels = super().checked_labels(labels, settings)
         if scheme_of_labels(labels) is None:
             raise ValueError(
@@ -62,7 +65,7 @@ class SemanticRoleTagger(Tagger):
             )
         return labels
 
-    def make_classifier(self):
+    def make_classifier(self) -> None:
         policy = self.encoder.layer_policy
         self.predicate_vector = WordMeans(
             last=self.config.is_causal, dtype=policy, name="predicate_vector"
@@ -70,7 +73,7 @@ class SemanticRoleTagger(Tagger):
         self.hidden = keras.layers.Dense(UNITS, activation="relu", dtype=policy, name="hidden")
         super().make_classifier()
 
-    def token_vectors(self, encoded, inputs):
+    def token_vectors(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> Tensor:
         tokens = super().token_vectors(encoded, inputs)  # (B, S, D)
         starts, ends = inputs["marked_starts"], inputs["marked_ends"]
         predicate = self.predicate_vector(tokens, starts, ends)  # (B, 1, D)
@@ -80,15 +83,15 @@ class SemanticRoleTagger(Tagger):
     @classmethod
     def read(
         cls,
-        data,
+        data: Any,
         *,
-        inferred_arguments=None,
-        schema=None,
-        labelled=True,
-        invalid_tags=REPAIR,
-        unknown_labels=COUNT,
-        **columns,
-    ):
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        invalid_tags: str = REPAIR,
+        unknown_labels: str = COUNT,
+        **columns: Any,
+    ) -> Any:
         """`PredicateWords` of CoNLL-2005, CoNLL-2012 or JSON Lines, or of a sequence.
 
         See `keras_bert.readers.predicates.PredicateSource`.
@@ -105,7 +108,7 @@ class SemanticRoleTagger(Tagger):
         )
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """All tags of the scheme for the roles that occur."""
         if not examples:
             raise InputError("The training file has no predicates with arguments to learn from.")
@@ -118,7 +121,9 @@ class SemanticRoleTagger(Tagger):
         return arguments
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         roles = Counter(span.kind for example in train for span in spans_of(example.tags))
         counts = listed(f"{role}: {roles[role]:,}" for role in sorted(roles) if role != VERB)
         return (
@@ -126,7 +131,7 @@ class SemanticRoleTagger(Tagger):
             f"{counted(len(dev), 'dev predicate')}."
         )
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """Returns a `Tagger`'s predictions, with `predicate`, and `arguments` in place of entities.
 
         The predicate has `start` and `end` in characters of the text, `words` ([first, after the
@@ -144,7 +149,7 @@ class SemanticRoleTagger(Tagger):
     summed_scheme_metrics = staticmethod(summed_roles)
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         return (
             f"F1 {percent(metrics['f1'])} of arguments by srl-eval's rules (precision "
             f"{percent(metrics['precision'])}, recall {percent(metrics['recall'])}); "

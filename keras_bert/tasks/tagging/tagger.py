@@ -2,6 +2,8 @@
 
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import labelled_head
+from keras_bert.layers import Tensor
 from keras_bert.readers import COUNT, ERROR, REPAIR
 from keras_bert.readers.schemes import (
     BIO,
@@ -26,6 +29,7 @@ from keras_bert.readers.schemes import (
 from keras_bert.tasks.exported_predictions import of_words
 from keras_bert.tasks.losses import CountedAccuracy, cross_entropy_by_weight
 from keras_bert.tasks.raw_data import rows_with_labels
+from keras_bert.tasks.summed_metrics import SummedMetrics
 from keras_bert.tasks.tagging import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import (
@@ -73,18 +77,18 @@ class Tagger(Task):
 
     TASK_TYPE = "tagger"
     READS_WORDS = True
-    HEADS = ("classifier",)
+    HEADS: tuple[str, ...] = ("classifier",)
     MIN_LABELS = 2
-    SETTINGS = TaggerSettings
+    SETTINGS: type[Any] = TaggerSettings
     FEATURES = "keras_bert.tasks.tagging.features:tagged_sequences"
     SIGNATURES = "keras_bert.tasks.tagging.signatures:tagger_signatures"
     exported_prediction = of_words
-    TEACHES = "logits"
+    TEACHES: Any = "logits"
     ANSWER = "tags"
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
-    def defaults_for(self, settings):
+    def defaults_for(self, settings: Any) -> dict[str, Any]:
         names = ("label_subwords", "aggregation")
         chosen = dict(zip(names, self._word_tokens(settings), strict=True))
         words = {name: value for name, value in chosen.items() if name in self.SETTINGS.names()}
@@ -109,11 +113,11 @@ class Tagger(Task):
         return trained, predicted
 
     @property
-    def scheme(self):
+    def scheme(self) -> str | None:
         """The scheme of the labels, or None."""
         return scheme_of_labels(self.labels)
 
-    def make_head(self):
+    def make_head(self) -> None:
         if self.scheme is not None:
             self.METRIC = "f1"
             self.SHOWN = {**self.SHOWN, "f1": "F1"}
@@ -124,19 +128,19 @@ class Tagger(Task):
             self.crf = LinearChainCrf(transitions=allowed, name="crf")
             self.HEADS = (*self.HEADS, "crf")
 
-    def make_classifier(self):
+    def make_classifier(self) -> None:
         """Makes the layers from the encoder's outputs to the logits."""
         self.transform = self.new_token_transform()
         self.dropout, self.classifier = labelled_head(
             self.encoder, len(self.labels), dropout=self.head_dropout
         )
 
-    def token_vectors(self, encoded, inputs):
+    def token_vectors(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> Tensor:
         """The inputs of the linear layer, (B, S, D): the encoder's outputs after dropout."""
         x = encoded["sequence_output"]
         return self.dropout(x if self.transform is None else self.transform(x))
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         logits = self.classifier(self.token_vectors(encoded, inputs))  # (B, S, C)
         return {"logits": logits if self.crf is None else self.crf(logits)}
 
@@ -146,12 +150,12 @@ class Tagger(Task):
         trained, predicted = self.word_tokens
         return trained == predicted  # no other value is common to both
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """Nats per word that counts: cross-entropy, or the loss of the CRF."""
         crf = self.crf
         return {"logits": cross_entropy_by_weight() if crf is None else CrfLoss(crf)}
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: dict[str, Any]) -> None:
         if self.crf is None:
             super().compile_from_config(config)
             return
@@ -160,7 +164,7 @@ class Tagger(Task):
         self.compile(**{**config, "loss": self.compiled_losses()})
         self.optimizer.build(self.trainable_variables)
 
-    def default_metrics(self):
+    def default_metrics(self) -> dict[str, Any]:
         """`accuracy`, the fraction of tokens that count whose label has the highest logit.
 
         None if that is not the fraction of words, which `official_metrics` returns: with `crf`
@@ -173,16 +177,16 @@ class Tagger(Task):
     @classmethod
     def read(
         cls,
-        data,
+        data: Any,
         *,
-        inferred_arguments=None,
-        schema=None,
-        labelled=True,
-        scheme=None,
-        invalid_tags=REPAIR,
-        unknown_labels=COUNT,
-        **columns,
-    ):
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        scheme: str | None = None,
+        invalid_tags: str = REPAIR,
+        unknown_labels: str = COUNT,
+        **columns: Any,
+    ) -> Any:
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
 
         See `keras_bert.readers.sentences.TaggedSource`, and `CheckedSentences` for how tags
@@ -202,7 +206,7 @@ class Tagger(Task):
         )
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """The tags that occur, or all tags of a scheme for the kinds of chunks that occur."""
         labels = sorted({tag for example in examples for tag in example.tags})
         scheme = scheme_of(example.tags for example in examples)
@@ -217,7 +221,9 @@ class Tagger(Task):
         return {"labels": labels}
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         words = sum(len(example.words) for example in train)
         scheme = scheme_of_labels(inferred_arguments["labels"])
         if scheme is None:
@@ -232,12 +238,12 @@ class Tagger(Task):
             f"{counted(len(dev), 'dev sentence')}; {described}."
         )
 
-    def context_size(self, *, max_length=None):
+    def context_size(self, *, max_length: int | None = None) -> int:
         # If each has a single token.
         settings = self.settings
         return (max_length or settings.max_length) if settings.document_context else 0
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """See `tagger_predictions`."""
         return tagger_predictions(
             outputs["logits"],
@@ -248,7 +254,7 @@ class Tagger(Task):
             crf=self.crf,
         )
 
-    def taught_answers(self, outputs, sequences):
+    def taught_answers(self, outputs: dict[str, Any], sequences: Any) -> np.ndarray:
         """The logarithms of each word's probabilities: (W, C)."""
         probabilities = probabilities_of_words(
             outputs["logits"],
@@ -258,20 +264,22 @@ class Tagger(Task):
         )
         return np.log(np.maximum(probabilities, 1e-30))
 
-    def with_answer(self, example, prediction):
+    def with_answer(self, example: Any, prediction: dict[str, Any]) -> Any:
         words = {"words": tuple(prediction["words"]), "starts": tuple(prediction["starts"])}
         given = {} if example.words is not None else words
         return dataclasses.replace(example, tags=tuple(prediction["tags"]), **given)
 
-    def official_metrics(self, predictions, examples):
-        """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
+        """See `chunk_metrics`, or `word_metrics` if the tags have no scheme."""
         expected, predicted = _tags(predictions, examples)
         scores = [prediction["scores"] for prediction in predictions]
         if self.scheme is None:
             return word_metrics(expected, predicted, scores, labels=self.labels)
         return self.scheme_metrics(expected, predicted, scores, scheme=self.scheme)
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> SummedMetrics:
         if self.scheme is None:
             return summed_words(*_tags(predictions, examples), labels=self.labels)
         return self.summed_scheme_metrics(*_tags(predictions, examples), scheme=self.scheme)
@@ -279,23 +287,23 @@ class Tagger(Task):
     scheme_metrics = staticmethod(chunk_metrics)
     summed_scheme_metrics = staticmethod(summed_chunks)
 
-    def answer_of(self, prediction):
+    def answer_of(self, prediction: dict[str, Any]) -> Any:
         tags = prediction["tags"]
         return tags if self.scheme is None else [[*span] for span in spans_of(tags)]
 
-    def labels_of(self, example):
+    def labels_of(self, example: Any) -> Sequence[str]:
         return example.tags or ()
 
     @classmethod
-    def with_labels(cls, x, y):
+    def with_labels(cls, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
         _, rows, tags = rows_with_labels(x, y)
         rows = [row if isinstance(row, dict) else {"words": row} for row in rows]
         return [{**row, "tags": tag} for row, tag in zip(rows, tags, strict=True)], {}
 
-    def check_class_weight(self):
+    def check_class_weight(self) -> None:
         self._check_weights("class_weight")
 
-    def check_sample_weight(self):
+    def check_sample_weight(self) -> None:
         self._check_weights("sample_weight")
 
     def _check_weights(self, name):
@@ -309,7 +317,7 @@ class Tagger(Task):
     describe_error = staticmethod(describe_tagging_error)
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
         if "f1" not in metrics:
             macro = percent(metrics["macro_f1"])
             return f"accuracy {percent(metrics['accuracy'])} of words, macro F1 {macro}"
@@ -319,7 +327,7 @@ class Tagger(Task):
             f"{percent(metrics['strict_f1'])}; accuracy {percent(metrics['accuracy'])} of words"
         )
 
-    def check_export(self):
+    def check_export(self) -> None:
         if self.settings.document_context:
             raise InputError.naming(
                 "A tagger with {document_context} cannot be exported: it reads the sentences "

@@ -68,7 +68,7 @@ def metrics_with(vectors, examples, *, size, by):
 def _retrieval(vectors, examples, *, by):
     """-> (queries: (vector, {id: grade}, an id to leave out), documents: (id, vector), metrics).
 
-    The metrics are `triplet_accuracy`, where examples have negatives.
+    The metrics are `triplet_accuracy`, if examples have negatives.
     """
     if examples[0].form == RETRIEVAL:
         pairs = [*zip(examples, vectors, strict=True)]

@@ -25,13 +25,13 @@ class GroupSequences(TokenizedExamples):
         examples: a list of examples.
         ids: the ids.
         texts: for each example the numbers of its texts, by which batches have no text twice; ()
-            where they may.
-        needed: what the task trains on, for the error where the examples are something else.
+            if they may.
+        needed: what the task trains on, for the error if the examples are something else.
         least: the texts that some example must have in training.
         guides: float32 (U + 1, G), a guide's vectors of different texts behind one of zeros, or
             None. The labels are then numbers of these vectors, and those of a batch the vectors.
         file_weights: the weight of each file in training, by which a batch is of one file; empty
-            where it has examples of all.
+            if it has examples of all.
         options: see `TokenizedExamples`.
     """
 

@@ -1,11 +1,14 @@
 """Tasks on texts that belong together: how these are read, and how their vectors are measured."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, in_one_line
+from keras_bert.base.settings import PathText
 from keras_bert.readers.retrieval_folder import (
     RETRIEVAL,
     RetrievalSource,
@@ -35,14 +38,14 @@ class GroupTask(Task):
     @classmethod
     def read(
         cls,
-        data,
+        data: Any,
         *,
-        inferred_arguments=None,
-        schema=None,
-        labelled=True,
-        qrels=None,
-        **columns,
-    ):
+        inferred_arguments: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        labelled: bool = True,
+        qrels: PathText | None = None,
+        **columns: Any,
+    ) -> Any:
         """`TextGroup`s of a table or a sequence, or the texts of a retrieval folder."""
         common = {"need_labels": labelled, "missing": columns.get("missing", "skip")}
         if is_retrieval_folder(data):
@@ -52,7 +55,7 @@ class GroupTask(Task):
         return TextGroupSource(data, schema=schema, **{**columns, **common})
 
     @classmethod
-    def infer_arguments(cls, examples):
+    def infer_arguments(cls, examples: Sequence[Any]) -> dict[str, Any]:
         """The form of the examples."""
         first = examples[0]
         if first.form != SCORES and getattr(first.source, "score_range", None) is not None:
@@ -87,7 +90,7 @@ class GroupTask(Task):
         return {"form": first.form}
 
     @classmethod
-    def notes(cls, examples):
+    def notes(cls, examples: Sequence[Any]) -> list[str]:
         """Lines on texts that several rows have, and on scores that contradict each other."""
         source, lines = examples[0].source, []
         if examples[0].form == PAIRS:
@@ -103,7 +106,9 @@ class GroupTask(Task):
         return [*lines, *source.notes()]
 
     @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
+    def describe_examples(
+        cls, train: Sequence[Any], dev: Sequence[Any], inferred_arguments: dict[str, Any]
+    ) -> str:
         form = train[0].form
         line = f"{counted(len(train), 'training example')}: {FORM_NAMES[form]}"
         if form == PAIRS:
@@ -124,7 +129,7 @@ class GroupTask(Task):
         of_dev = "" if other == form else f": {FORM_NAMES.get(other, 'a retrieval folder')}"
         return f"{line}. {counted(len(dev), 'dev example')}{of_dev}."
 
-    def decode(self, outputs, sequences):
+    def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """Gives `text` and `embedding` of a text; of several texts the first two's `similarity`.
 
         `embedding` is float32 (D,). The texts are `anchor` and `positive`, and maybe `negatives`,
@@ -151,7 +156,9 @@ class GroupTask(Task):
         prediction.vectors = vectors
         return prediction
 
-    def official_metrics(self, predictions, examples):
+    def official_metrics(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> dict[str, Any]:
         """Metrics by the form of the examples, and `sizes` with those at each other stored size.
 
         * Pairs with scores: `spearman` and `pearson` of similarities and scores.
@@ -175,14 +182,14 @@ class GroupTask(Task):
             }
         return metrics
 
-    def summed_metrics(self, predictions, examples):
+    def summed_metrics(self, predictions: Sequence[Any], examples: Sequence[Any]) -> NoReturn:
         """Raises InputError: ranks are no sums over examples."""
         raise InputError(
             "Text embedders have no intervals: how texts are ranked does not follow from sums over "
             "examples. Evaluate each model with `keras_bert.evaluate` (keras-bert evaluate)."
         )
 
-    def errors(self, predictions, examples):
+    def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Gives all rated pairs, the first with its similarity farthest from its score's rank.
 
         Of pairs with 0 or 1 it gives those on the wrong side of `f1_threshold`, and of other
@@ -194,7 +201,7 @@ class GroupTask(Task):
         return worst_first(pair_errors(similarity, predictions, examples), by="error")
 
     @staticmethod
-    def describe_error(error):
+    def describe_error(error: dict[str, Any]) -> str:
         texts = " / ".join(in_one_line(error[name]) for name in ("text_a", "text_b"))
         return (
             f"line {error['line']}, true: {error['expected']:g}, similarity: "
@@ -202,7 +209,8 @@ class GroupTask(Task):
         )
 
     @staticmethod
-    def describe_metrics(metrics):
+    def describe_metrics(metrics: dict[str, Any]) -> str:
+        names: tuple[str, ...]
         names = ("spearman", "pearson", "average_precision", "f1", "ndcg@10", "mrr@10")
         names = (*names, "recall@10", "triplet_accuracy")
         return ", ".join(

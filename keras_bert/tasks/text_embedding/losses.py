@@ -36,7 +36,7 @@ def in_batch_negatives(vectors, present, *, scale=SCALE, symmetric=False):
 
     Args:
         vectors: (B, n, D): of each row the anchor, its positive, and its negatives.
-        present: (B, n), 0 where a row has fewer texts than others.
+        present: (B, n), 0 if a row has fewer texts than others.
     """
     unit = unit_vectors(vectors)
     anchors, candidates = unit[:, 0], unit[:, 1:]
@@ -63,7 +63,7 @@ def guided_in_batch_negatives(vectors, guides, *, scale=SCALE, margin=0.0, relat
 
     Args:
         vectors: see `in_batch_negatives`.
-        guides: (B, m, G), m at least n: the guide's vectors of the same texts, 0 where a row has
+        guides: (B, m, G), m at least n: the guide's vectors of the same texts, 0 if a row has
             fewer texts than others.
         scale: see `in_batch_negatives`.
         margin, relative_margin: in cosines of the guide, and as a fraction.
@@ -212,7 +212,7 @@ def _cosines(vectors):
 
 
 def _distance(x, y):
-    """Euclidean, with a gradient of 0 where they are equal."""
+    """Euclidean, with a gradient of 0 if they are equal."""
     squares = ops.sum(ops.square(x - y), axis=-1)
     return ops.sqrt(ops.maximum(squares, 1e-24))
 

@@ -14,6 +14,7 @@ from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import GroupChoices
 from keras_bert.heads.pooling import encoder_outputs, parts_of, pooled, unit_vectors
 from keras_bert.heads.projection import Projection
+from keras_bert.layers import Tensor
 from keras_bert.layers.recomputing import in_chunks
 from keras_bert.programs import replica_count
 from keras_bert.readers.retrieval_folder import RETRIEVAL
@@ -105,7 +106,7 @@ class TextEmbedder(GroupTask):
             keras.backend.backend() != "tensorflow"
         )
 
-    def defaults_for(self, settings):
+    def defaults_for(self, settings: Any) -> dict[str, Any]:
         encoder = self.encoder
         usual = "last" if encoder.config.is_causal else "mean"
         return {
@@ -114,7 +115,7 @@ class TextEmbedder(GroupTask):
             "loss": settings.loss or LOSSES_OF[self.form][0],
         }
 
-    def make_head(self):
+    def make_head(self) -> None:
         settings, encoder = self.settings, self.encoder
         if "cls" in parts_of(settings.pooling) and encoder.config.is_causal:
             raise InputError.naming(
@@ -152,11 +153,11 @@ class TextEmbedder(GroupTask):
         self.SHOWN = {"loss": "loss", **dict.fromkeys(filter(None, [self.METRIC]), self.METRIC)}
 
     @property
-    def head_dropout(self):
+    def head_dropout(self) -> float:
         """The rate of `dropout`, 0 unless it is set: vectors are compared as they are."""
         return self.settings.dropout or 0.0
 
-    def build_head(self, encoded, inputs):
+    def build_head(self, encoded: dict[str, Any], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         mask, skipped = inputs["input_mask"], None  # (B, n, S)
         if self.HEAD_INPUTS:
             skipped = ops.reshape(inputs["prompt_tokens"], (-1,))  # (B n,)
@@ -175,7 +176,7 @@ class TextEmbedder(GroupTask):
             vector = unit_vectors(vector)
         return {"embedding": GroupChoices()(vector, mask)}
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         size = self.settings.chunk_size
         if size is None or not training:
             return super().call(inputs, training=training, mask=mask)
@@ -183,15 +184,15 @@ class TextEmbedder(GroupTask):
         return in_chunks(self, lambda part: whole(part, training=True), inputs, size=size)
 
     @property
-    def inferred_arguments(self):
+    def inferred_arguments(self) -> dict[str, Any]:
         return {"form": self.form}
 
-    def is_standard(self):
+    def is_standard(self) -> bool:
         """Whether sentence-transformers computes the same."""
         return self.first_module is not None
 
     @property
-    def first_module(self):
+    def first_module(self) -> str | None:
         """The module of sentence-transformers that begins with the text: TRANSFORMER …, or None.
 
         It is None if `transformers` lacks the encoder, or if a layer is between both. Static
@@ -209,7 +210,7 @@ class TextEmbedder(GroupTask):
         return STATIC_EMBEDDING if is_static else None
 
     @property
-    def heads_in_files(self):
+    def heads_in_files(self) -> tuple[str, ...]:
         return self.HEADS if self.is_standard() else ()
 
     # Vectors of texts.
@@ -301,7 +302,7 @@ class TextEmbedder(GroupTask):
             )
         return size
 
-    def prompts_of(self, example) -> list[str]:
+    def prompts_of(self, example: Any) -> list[str]:
         """The prompt of each text of an example."""
         settings = self.settings
         if example.form == PAIRS:
@@ -313,11 +314,11 @@ class TextEmbedder(GroupTask):
 
     # Training.
 
-    def taught_answers(self, outputs, sequences):
+    def taught_answers(self, outputs: dict[str, Any], sequences: Any) -> np.ndarray:
         """The vectors of single texts: (N, D)."""
         return np.stack([np.asarray(vectors)[0] for vectors in outputs["embedding"]])
 
-    def default_losses(self):
+    def default_losses(self) -> dict[str, Any]:
         """The `GroupLoss` of the setting `loss`, the mean over the rows of a batch."""
         settings = self.settings
         sizes = as_list(settings.matryoshka)
@@ -334,13 +335,13 @@ class TextEmbedder(GroupTask):
         )
         return {"embedding": loss}
 
-    def compiled_losses(self):
+    def compiled_losses(self) -> dict[str, Any]:
         losses = self.default_losses()
         if replica_count() == 1:
             return losses
         return {name: LossOfWholeBatch(loss) for name, loss in losses.items()}
 
-    def check_sample_weight(self):
+    def check_sample_weight(self) -> None:
         if self.settings.loss not in OF_ROWS:
             raise InputError.naming(
                 "{sample_weight} is for losses with a value for each row, and {loss} {} is one "
@@ -362,7 +363,7 @@ class TextEmbedder(GroupTask):
             )
         return batches
 
-    def evaluate_on(self, examples):
+    def evaluate_on(self, examples: Sequence[Any]) -> None:
         """Sets METRIC by the form of the dev examples.
 
         Raises InputError for the `metric` of another form, and for plain texts.

@@ -143,7 +143,7 @@ class Merging(Encoding):
 
     def _chosen_too(self, at, ranks, best):
         """Which pairs, (P,) as in `_merge_once`, are merged with the leftmost of their word's best
-        rank: those of the same rank, where what they make is in later merges alone.
+        rank: those of the same rank, if what they make is in later merges alone.
 
         In "aaaa" these are the first pair and the third. Without them a long line of hyphens would
         take as many steps as it has merges.

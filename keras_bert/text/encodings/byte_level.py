@@ -21,7 +21,7 @@ _NUMBER = (
     r"\p{N}\x{10d40}-\x{10d49}\x{116d0}-\x{116e3}\x{11bf0}-\x{11bf9}\x{16130}-\x{16139}"
     r"\x{16d70}-\x{16d79}\x{1ccf0}-\x{1ccf9}\x{1e5f1}-\x{1e5fa}"
 )
-# GPT-2's pattern has white space as `\s+(?!\S)|\s+`: where something follows, a word is all of it
+# GPT-2's pattern has white space as `\s+(?!\S)|\s+`: if something follows, a word is all of it
 # but the last character. RE2 has no look-ahead, so an EDGE is put there first.
 _BEFORE_LAST_SPACE = rf"([{SPACE_CLASS}])([{SPACE_CLASS}][^{SPACE_CLASS}])"
 _WORD = (

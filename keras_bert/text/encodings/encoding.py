@@ -13,7 +13,7 @@ from keras_bert.text.vocabularies.spaced import WHITE_SPACE
 class Encoding(tf.Module, abc.ABC):
     """Texts to tokens by one vocabulary, in the graph. Each algorithm is a subclass.
 
-    There is no lookup table, which would have to be initialized where an export is loaded.
+    There is no lookup table, which would have to be initialized when an export is loaded.
     """
 
     @abc.abstractmethod

@@ -1,7 +1,9 @@
 """Byte-pair encoding of words (Sennrich et al. 2016): tokens, and the merges that make them."""
 
 import json
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,13 +15,14 @@ from keras_bert.text.vocabulary import (
     MERGES_FILE,
     UNK,
     VOCAB_JSON,
+    SpecialTokens,
     Vocabulary,
     parse_ids,
     tokens_by_id,
 )
 
 # Ends every word, as a symbol of its own. A punctuation mark (double low line): the tokenizer makes
-# a word of its own of every punctuation mark, so within a word it cannot come from the text; where
+# a word of its own of every punctuation mark, so within a word it cannot come from the text; if
 # the text has it, it is an unknown character.
 END_OF_WORD = "\u2017"
 # Ends a token of OpenAI GPT (Radford et al. 2018), and is never a token alone.
@@ -61,7 +64,13 @@ class BpeVocabulary(Vocabulary):
     VERSION = "#version: 0.1"  # of subword-nmt's format: the mark is a symbol of its own
     END_OF_WORD = END_OF_WORD  # with which tokens end that end a word
 
-    def __init__(self, tokens, merges, counts=None, special_tokens=BERT_TOKENS):
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        merges: Sequence[tuple[str, str]],
+        counts: Any = None,
+        special_tokens: SpecialTokens = BERT_TOKENS,
+    ):
         super().__init__(tokens, counts=counts, special_tokens=special_tokens)
         self.merges = tuple((left, right) for left, right in merges)
         self.check_symbols(self._ids, special_tokens, name="The vocabulary")
@@ -69,7 +78,15 @@ class BpeVocabulary(Vocabulary):
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
 
     @classmethod
-    def from_texts(cls, vocab, merges, *, sources, special_tokens=BERT_TOKENS, **options):
+    def from_texts(
+        cls,
+        vocab: str,
+        merges: str,
+        *,
+        sources: tuple[str, str],
+        special_tokens: SpecialTokens = BERT_TOKENS,
+        **options: Any,
+    ) -> Self:
         """From the texts of a `vocab.json` (token -> id) and a `merges.txt` (one pair per line).
 
         `sources` name the two in errors; `options` are further arguments of the class.
@@ -85,20 +102,22 @@ class BpeVocabulary(Vocabulary):
             raise InputError(f"{merges_source} does not fit {VOCAB_JSON}. {error}") from None
 
     @classmethod
-    def check_symbols(cls, tokens, special_tokens, *, name):
-        """Raises `InputError` where the tokens, named `name`, lack what words are made of."""
+    def check_symbols(
+        cls, tokens: Collection[str], special_tokens: SpecialTokens, *, name: str
+    ) -> None:
+        """Raises `InputError` if the tokens, named `name`, lack what words are made of."""
         if END_OF_WORD not in tokens:
             raise InputError(
                 f"{name} has no end-of-word mark {END_OF_WORD!r} (U+2017). A BPE vocabulary of "
                 "another kind cannot be used here."
             )
 
-    def files(self):
+    def files(self) -> dict[str, str]:
         vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
         merges = "".join(f"{left} {right}\n" for left, right in self.merges)
         return {VOCAB_JSON: f"{vocab}\n", MERGES_FILE: f"{self.VERSION}\n{merges}"}
 
-    def to_tokenizers(self, *, lowercase):
+    def to_tokenizers(self, *, lowercase: bool) -> Any:
         """Returns the tokenizer as `Vocabulary.to_tokenizers`.
 
         The splitting of `tokenizers` cannot append to a word, so the end-of-word mark is put in
@@ -122,7 +141,7 @@ class BpeVocabulary(Vocabulary):
         tokenizer.decoder = decoders.BPEDecoder(suffix=END_OF_WORD)
         return tokenizer
 
-    def needed_with(self, ids):
+    def needed_with(self, ids: Iterable[int]) -> set[int]:
         """Also the tokens that are parts of the tokens, since merges make one of the other."""
         needed = super().needed_with(ids)
         special = {*self.special_ids.tolist()}
@@ -148,10 +167,10 @@ class BpeVocabulary(Vocabulary):
         merges = [pair for pair in self.merges if {*pair, "".join(pair)} <= kept]
         return {**super()._options_of(ids), "merges": merges}
 
-    def token_text(self, id):
+    def token_text(self, id: int) -> str:
         return self.token(id).removesuffix(self.END_OF_WORD)
 
-    def token_name(self, id):
+    def token_name(self, id: int) -> str:
         """Reads tokens as subword-nmt writes them: "low" ends a word, and "low@@" does not."""
         token = self.token(id)
         if token == self.END_OF_WORD:
@@ -160,19 +179,19 @@ class BpeVocabulary(Vocabulary):
         return token.removesuffix(self.END_OF_WORD) if ends else f"{token}@@"
 
     @cached_property
-    def ends_word(self):
+    def ends_word(self) -> np.ndarray:
         marked = np.array(
             [token.endswith(self.END_OF_WORD) for token in self.tokens], dtype=np.bool_
         )
         return marked | self.stands_alone
 
     @cached_property
-    def joinable(self):
+    def joinable(self) -> list[Any]:
         return [
             self.token_text(id) + (" " if ends else "") for id, ends in enumerate(self.ends_word)
         ]
 
-    def join(self, ids):
+    def join(self, ids: Sequence[int]) -> str:
         parts = []
         for id in ids:
             token = self.tokens[id]
@@ -187,7 +206,7 @@ class BpeVocabulary(Vocabulary):
     def _identity(self):
         return [*self.tokens, *map(" ".join, self.merges)]
 
-    def symbols(self, word):
+    def symbols(self, word: str) -> list[str]:
         """Returns the symbols that the encoding of a word begins with, a list of str.
 
         The word's characters (unknown ones as [UNK]) and END_OF_WORD. A word over 200 characters is
@@ -197,7 +216,7 @@ class BpeVocabulary(Vocabulary):
             return [UNK, END_OF_WORD]
         return [*(c if c in self._ids and c != END_OF_WORD else UNK for c in word), END_OF_WORD]
 
-    def encode_word(self, word):
+    def encode_word(self, word: str) -> list[str]:
         """The tokens of a word, a list of str: the definition of encoding by merges.
 
         Of its `symbols`, the pair of neighbours whose merge was learned first, the leftmost of
@@ -269,11 +288,13 @@ class GptVocabulary(BpeVocabulary):
     END_OF_WORD = GPT_END_OF_WORD
 
     @classmethod
-    def check_symbols(cls, tokens, special_tokens, *, name):
+    def check_symbols(
+        cls, tokens: Collection[str], special_tokens: SpecialTokens, *, name: str
+    ) -> None:
         if special_tokens.unk is None:
             raise InputError(f"{name} has no special token `unk` for unknown characters.")
 
-    def to_tokenizers(self, *, lowercase):
+    def to_tokenizers(self, *, lowercase: bool) -> Any:
         from tokenizers import decoders, models
 
         model = models.BPE(
@@ -285,7 +306,7 @@ class GptVocabulary(BpeVocabulary):
         decoder = decoders.BPEDecoder(suffix=GPT_END_OF_WORD)
         return of_bert_words(model, decoder, lowercase=lowercase)
 
-    def symbols(self, word):
+    def symbols(self, word: str) -> list[str]:
         """The characters of a word, the last one with "</w>"; unknown ones as `unk`."""
         symbols = [*word[:-1], word[-1] + GPT_END_OF_WORD]
-        return [symbol if symbol in self else self.special_tokens.unk for symbol in symbols]
+        return [symbol if symbol in self else self.special_tokens.unk for symbol in symbols]  # type: ignore[misc]

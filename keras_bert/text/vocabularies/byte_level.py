@@ -3,13 +3,15 @@
 GPT-2, RoBERTa and ModernBERT have it, and many later models.
 """
 
+from collections.abc import Collection, Sequence
 from functools import cached_property
+from typing import Any, Self
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.normalizers import normalizers_to_tokenizers, steps_in
+from keras_bert.text.normalizers import AddedToken, normalizers_to_tokenizers, steps_in
 from keras_bert.text.vocabularies.bpe import BpeVocabulary
 from keras_bert.text.vocabularies.spaced import SpacedVocabulary
-from keras_bert.text.vocabulary import BERT_TOKENS
+from keras_bert.text.vocabulary import BERT_TOKENS, SpecialTokens
 
 
 def _letters():
@@ -51,7 +53,7 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
         normalizers: names of `keras_bert.text.normalizers.NORMALIZERS`, applied to a text in order.
         added_tokens: `AddedToken`s, which are cut out of a text before it is split into words.
 
-    Raises `InputError` where a byte has no token.
+    Raises `InputError` if a byte has no token.
     """
 
     algorithm = "byte-level-bpe"
@@ -64,29 +66,29 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
 
     def __init__(
         self,
-        tokens,
-        merges,
-        counts=None,
-        special_tokens=BERT_TOKENS,
+        tokens: Sequence[str],
+        merges: Sequence[tuple[str, str]],
+        counts: Any = None,
+        special_tokens: SpecialTokens = BERT_TOKENS,
         *,
-        prefix_space=False,
-        normalizers=(),
-        added_tokens=(),
+        prefix_space: bool = False,
+        normalizers: Sequence[str] = (),
+        added_tokens: Sequence[AddedToken] = (),
     ):
         super().__init__(tokens, merges, counts=counts, special_tokens=special_tokens)
         self.prefix_space = prefix_space
         self.normalizers, self.added_tokens = tuple(normalizers), tuple(added_tokens)
 
     @classmethod
-    def options_of(cls, tokenizer, *, source):
+    def options_of(cls, tokenizer: dict[str, Any], *, source: str) -> dict[str, Any]:
         splitter = tokenizer.get("pre_tokenizer")
         prefix_space = isinstance(splitter, dict) and splitter.get("add_prefix_space") is True
         return {"prefix_space": prefix_space, **steps_in(tokenizer, source=source)}
 
-    def config_options(self, *, lowercase):
+    def config_options(self, *, lowercase: bool) -> dict[str, Any]:
         return {"add_prefix_space": self.prefix_space}
 
-    def to_tokenizers(self, *, lowercase):
+    def to_tokenizers(self, *, lowercase: bool) -> Any:
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
         tokenizer = Tokenizer(models.BPE(self.to_ids(), list(self.merges)))
@@ -96,7 +98,7 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
         tokenizer.decoder = decoders.ByteLevel()
         return tokenizer
 
-    def with_prefix_space(self):
+    def with_prefix_space(self) -> Self:
         if self.prefix_space:
             return self
         options = {**self._options(), "prefix_space": True}
@@ -116,7 +118,9 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
         return [*super()._identity(), *prefix_space, *self._steps_identity()]
 
     @classmethod
-    def check_symbols(cls, tokens, special_tokens, *, name):
+    def check_symbols(
+        cls, tokens: Collection[str], special_tokens: SpecialTokens, *, name: str
+    ) -> None:
         missing = [byte for byte in BYTES_OF_UTF8 if LETTERS[byte] not in tokens]
         if missing:
             shown = ", ".join(f"0x{byte:02X} ({LETTERS[byte]!r})" for byte in missing[:3])
@@ -126,12 +130,12 @@ class ByteLevelVocabulary(SpacedVocabulary, BpeVocabulary):
                 "it again with every byte in its initial alphabet."
             )
 
-    def symbols(self, word):
+    def symbols(self, word: str) -> list[str]:
         """The letters of the bytes of a word, which may begin with white space."""
         return list(to_letters(word.encode("utf-8")))
 
     @cached_property
-    def contents(self):
+    def contents(self) -> list[bytes | None]:
         contents = [
             bytes(_BYTE_OF[letter] for letter in token)
             if all(letter in _BYTE_OF for letter in token)

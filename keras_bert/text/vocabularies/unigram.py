@@ -5,7 +5,9 @@ one is taken.
 """
 
 import base64
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.text import sentencepiece_model as sp
 from keras_bert.text.normalizers import (
     NORMALIZERS,
+    AddedToken,
     added_token_objects,
     added_tokens_in,
     json_member,
@@ -24,7 +27,7 @@ from keras_bert.text.normalizers import (
 from keras_bert.text.template import bert_template
 from keras_bert.text.tokenizer_json import tokenizer_json
 from keras_bert.text.vocabularies.spaced import SpacedVocabulary
-from keras_bert.text.vocabulary import BERT_TOKENS, TOKENIZER_FILE, tokens_by_id
+from keras_bert.text.vocabulary import BERT_TOKENS, TOKENIZER_FILE, SpecialTokens, tokens_by_id
 
 SPACE = "\u2581"  # in a piece, a space before a word
 # SentencePiece builds its trie by recursion over the bytes of a token: its stack ends at 300,000.
@@ -64,17 +67,17 @@ class UnigramVocabulary(SpacedVocabulary):
 
     def __init__(
         self,
-        tokens,
-        scores,
-        counts=None,
-        special_tokens=BERT_TOKENS,
+        tokens: Sequence[str],
+        scores: Any,
+        counts: Any = None,
+        special_tokens: SpecialTokens = BERT_TOKENS,
         *,
-        charsmap=b"",
-        prefix_space=True,
-        removes_spaces=True,
-        byte_fallback=False,
-        normalizers=(),
-        added_tokens=(),
+        charsmap: bytes = b"",
+        prefix_space: bool = True,
+        removes_spaces: bool = True,
+        byte_fallback: bool = False,
+        normalizers: Sequence[str] = (),
+        added_tokens: Sequence[AddedToken] = (),
     ):
         super().__init__(tokens, counts=counts, special_tokens=special_tokens)
         self.scores = np.asarray(scores, np.float32)
@@ -98,7 +101,9 @@ class UnigramVocabulary(SpacedVocabulary):
         self.lowercase = folds or "lowercase" in self.normalizers
 
     @classmethod
-    def from_tokenizer(cls, tokenizer, *, source, special_tokens):
+    def from_tokenizer(
+        cls, tokenizer: dict[str, Any], *, source: str, special_tokens: SpecialTokens
+    ) -> Self:
         """From the object of a `tokenizer.json`, of which the model is a unigram one.
 
         `source` is its file, for errors.
@@ -106,7 +111,7 @@ class UnigramVocabulary(SpacedVocabulary):
         ids = unigram_ids(tokenizer, source=source)
         tokens = tokens_by_id(ids, source=source, special_tokens=special_tokens)
         model = json_member(tokenizer, "model", dict, source=source)
-        scores = dict(json_member(model, "vocab", list, source=source))
+        scores: Any = dict(json_member(model, "vocab", list, source=source))
         scores = [scores.get(token, 0.0) for token in tokens]
         options = cls.options_of(tokenizer, source=source)
         options["byte_fallback"] = model.get("byte_fallback") is True
@@ -116,7 +121,7 @@ class UnigramVocabulary(SpacedVocabulary):
             raise InputError(f"{source}: {error}") from None
 
     @classmethod
-    def options_of(cls, tokenizer, *, source):
+    def options_of(cls, tokenizer: dict[str, Any], *, source: str) -> dict[str, Any]:
         steps = normalizer_steps(tokenizer, source=source)
         names = [step.get("type") for step in steps]
         named = [step for step in steps if normalizer_name(step) is not None]
@@ -147,17 +152,17 @@ class UnigramVocabulary(SpacedVocabulary):
             "added_tokens": tuple(added),
         }
 
-    def files(self):
+    def files(self) -> dict[str, str]:
         template = bert_template(self.special_tokens)
         return {TOKENIZER_FILE: tokenizer_json(self, lowercase=self.lowercase, template=template)}
 
-    def config_options(self, *, lowercase):
+    def config_options(self, *, lowercase: bool) -> dict[str, Any]:
         return {"do_lower_case": lowercase, "add_prefix_space": self.prefix_space}
 
-    def to_tokenizers(self, *, lowercase):
+    def to_tokenizers(self, *, lowercase: bool) -> Any:
         """Returns the tokenizer as `Vocabulary.to_tokenizers`.
 
-        Where two segmentations are equally probable it may take the other one, and it normalizes
+        If two segmentations are equally probable it may take the other one, and it normalizes
         some combining marks otherwise (`docs/moving_from_transformers.md` has the numbers).
         """
         from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
@@ -178,24 +183,24 @@ class UnigramVocabulary(SpacedVocabulary):
             tokenizer.normalizer = normalizers.Sequence(steps)
         scheme = "always" if self.prefix_space else "never"
         splits = not any(SPACE in token[1:] for token in self.tokens)
-        spaces = {"replacement": SPACE, "prepend_scheme": scheme, "split": splits}
+        spaces: dict[str, Any] = {"replacement": SPACE, "prepend_scheme": scheme, "split": splits}
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(**spaces)
         tokenizer.decoder = decoders.Metaspace(**spaces)
         return tokenizer
 
     @cached_property
-    def contents(self):
+    def contents(self) -> list[bytes | None]:
         special = set(self.special_ids.tolist())
         return [
             None if id in special else token.replace(SPACE, " ").encode("utf-8")
             for id, token in enumerate(self.tokens)
         ]
 
-    def join(self, ids):
+    def join(self, ids: Sequence[int]) -> str:
         text = super().join(ids)
         return text.removeprefix(" ") if self.prefix_space else text
 
-    def to_sentencepiece(self):
+    def to_sentencepiece(self) -> sp.SentencePieceModel:
         """The `SentencePieceModel` in which the number of a piece is the id of its token."""
         user_defined = {token.content for token in self.added_tokens if not token.special}
         special = {*self.special_ids.tolist()}
@@ -218,7 +223,7 @@ class UnigramVocabulary(SpacedVocabulary):
             byte_fallback=self.byte_fallback,
         )
 
-    def needed_with(self, ids):
+    def needed_with(self, ids: Iterable[int]) -> set[int]:
         """Also the characters of the tokens, tokens of bytes, and the least probable token.
 
         A character without a token of its own, and the least score, decide what unknown

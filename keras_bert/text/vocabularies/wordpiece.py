@@ -1,6 +1,8 @@
 """WordPiece, as BERT's: tokens that begin a word, and tokens that continue one."""
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from keras_bert.text.vocabulary import (
     MAX_WORD_LENGTH,
     UNK,
     VOCAB_TXT,
+    SpecialTokens,
     Vocabulary,
     index_tokens,
 )
@@ -32,7 +35,9 @@ class WordPieceVocabulary(Vocabulary):
     FILES = (VOCAB_TXT,)
 
     @classmethod
-    def from_text(cls, text, *, source, special_tokens=BERT_TOKENS):
+    def from_text(
+        cls, text: str, *, source: str, special_tokens: SpecialTokens = BERT_TOKENS
+    ) -> Self:
         """From the text of a `vocab.txt`: one token per line, the line number (from 0) is the id.
 
         White space around a token is dropped, as in google-research/bert, unless the token would be
@@ -50,10 +55,10 @@ class WordPieceVocabulary(Vocabulary):
         index_tokens(lines, name=source, unit="line", special_tokens=special_tokens)
         return cls(lines, special_tokens=special_tokens)
 
-    def files(self):
+    def files(self) -> dict[str, str]:
         return {VOCAB_TXT: "".join(f"{token}\n" for token in self.tokens)}
 
-    def to_tokenizers(self, *, lowercase):
+    def to_tokenizers(self, *, lowercase: bool) -> Any:
         from tokenizers import decoders, models
 
         model = models.WordPiece(
@@ -65,7 +70,7 @@ class WordPieceVocabulary(Vocabulary):
         decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
         return of_bert_words(model, decoder, lowercase=lowercase)
 
-    def needed_with(self, ids):
+    def needed_with(self, ids: Iterable[int]) -> set[int]:
         """Also the characters of the tokens, by which other words of them are known."""
         needed = super().needed_with(ids)
         special = {*self.special_ids.tolist()}
@@ -73,7 +78,7 @@ class WordPieceVocabulary(Vocabulary):
         pairs = ((letter, f"{CONTINUATION_PREFIX}{letter}") for letter in letters)
         return needed | {self.id(token) for pair in pairs for token in pair if token in self}
 
-    def tried_on(self, words):
+    def tried_on(self, words: Iterable[str]) -> set[int]:
         tried = set()
         for word in words:
             if len(word) <= MAX_WORD_LENGTH:
@@ -93,21 +98,21 @@ class WordPieceVocabulary(Vocabulary):
             start = end
 
     @cached_property
-    def continuations(self):
+    def continuations(self) -> np.ndarray:
         """(V,) bool: True where the token continues a word ("##ing")."""
         prefix = CONTINUATION_PREFIX
         return np.array([p.startswith(prefix) and p != prefix for p in self.tokens], dtype=np.bool_)
 
     @property
-    def starts_word(self):
+    def starts_word(self) -> np.ndarray:
         return ~self.continuations
 
-    def token_text(self, id):
+    def token_text(self, id: int) -> str:
         token = self.token(id)
         return token.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else token
 
     @cached_property
-    def joinable(self):
+    def joinable(self) -> list[Any]:
         return [
             self.token_text(id) if continues else f" {token}"
             for id, (token, continues) in enumerate(
@@ -115,8 +120,8 @@ class WordPieceVocabulary(Vocabulary):
             )
         ]
 
-    def join(self, ids):
-        words = []
+    def join(self, ids: Sequence[int]) -> str:
+        words: list[str] = []
         for id in ids:
             if self.continuations[id] and words:
                 words[-1] += self.token_text(id)

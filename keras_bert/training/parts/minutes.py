@@ -7,7 +7,7 @@ which the run resumes at the checkpoint, in this process or, after an interrupti
 
 from keras_bert.training.parts import Part
 
-# A new plan is made where the rest would differ by more than this, and not for the last tenth: it
+# A new plan is made if the rest would differ by more than this, and not for the last tenth: it
 # traces the step again.
 _TOLERANCE = 0.05
 _LEAST_LEFT = 0.1

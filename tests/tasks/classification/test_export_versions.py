@@ -196,7 +196,7 @@ def test_int8_does_not_look_for_garbage_in_the_whole_program(task, monkeypatch):
     """Keras collects by hand, a layer at a time: half a minute for an encoder of twelve blocks."""
     held, looked_through = [[] for _ in range(100_000)], []
     monkeypatch.setattr(gc, "collect", lambda: looked_through.append(len(gc.get_objects())))
-    gc.unfreeze()  # as where nobody has frozen anything (see `keep_from_collector`)
+    gc.unfreeze()  # as if nobody has frozen anything (see `keep_from_collector`)
     try:
         as_exported(task, "int8")
         assert gc.get_freeze_count() == 0

@@ -187,7 +187,7 @@ def test_bad_labels_and_outputs(arguments, files, tmp_path):
 
 
 class Told(Exception):
-    """Ends a run where it has said what the test is about."""
+    """Ends a run when it has said what the test is about."""
 
 
 def test_texts_that_the_vocabulary_does_not_know_are_told_before_training(run, arguments, tmp_path):

@@ -131,7 +131,7 @@ def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_p
             MultipleChoice(encoder, tokenizer, pooling=pooling)
     with raises_input_error("`Pretrainer` reads [CLS], which in a causal encoder"):
         Pretrainer(encoder)
-    # Nor where another program's config says that it is: its class reads [CLS].
+    # Nor if another program's config says that it is: its class reads [CLS].
     path = shutil.copytree(saved["cls"], tmp_path / "model") / "config.json"
     config = json.loads(path.read_text())
     for section in (config["keras_bert"], {}):

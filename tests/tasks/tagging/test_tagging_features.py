@@ -60,7 +60,7 @@ def test_every_position_is_predicted_once_and_where_it_has_most_context():
             for position in range(length):
                 context = np.minimum(position - starts, starts + sizes - 1 - position)
                 (covered,) = np.flatnonzero((firsts <= position) & (position < lasts))
-                # Where there is no more text, there is no more context to be had.
+                # If there is no more text, there is no more context to be had.
                 best = context.max()
                 assert context[covered] == best or (covered in (0, len(starts) - 1))
                 assert context[covered] >= min(best, position, length - 1 - position, size // 4 - 1)
