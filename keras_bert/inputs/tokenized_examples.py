@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.batches import SequenceBatches, planned_batches
+from keras_bert.inputs.batches import SequenceBatches, bucket_lengths, planned_batches
 from keras_bert.inputs.framing import frame, windows
 from keras_bert.records.padding import padded_length
 
@@ -209,6 +209,12 @@ class TokenizedExamples(SequenceBatches):
         """The same sequences, padded to `count` different lengths at the most."""
         sequences = copy.copy(self)
         sequences._pad_to = PAD_TO * max(1, -(-int(self.lengths.max()) // (PAD_TO * count)))
+        return sequences
+
+    def in_fixed_lengths(self):
+        """The same sequences, padded to one of some lengths that `max_length` alone determines."""
+        sequences = copy.copy(self)
+        sequences._pad_to = bucket_lengths(self._max_length)[0]
         return sequences
 
     @property

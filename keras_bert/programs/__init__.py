@@ -10,6 +10,7 @@ if keras.backend.backend() == "tensorflow":
 else:
     from keras_bert.programs import jax as _backend
 
+BACKEND = keras.backend.backend()
 COMPILES_EACH_SHAPE = _backend.COMPILES_EACH_SHAPE
 UPDATES_EACH_BATCH = _backend.UPDATES_EACH_BATCH
 WORKER_LOST = _backend.WORKER_LOST
@@ -21,6 +22,7 @@ is_written_here = _backend.is_written_here
 keep_input_on_cpu = _backend.keep_input_on_cpu
 make_deterministic = _backend.make_deterministic
 replica_count = _backend.replica_count
+rows_of_program = _backend.rows_of_program
 rows_of_replicas = _backend.rows_of_replicas
 scope_of = _backend.scope_of
 sum_over_replicas = _backend.sum_over_replicas

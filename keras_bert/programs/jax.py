@@ -11,10 +11,17 @@ import functools
 import keras
 import numpy as np
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import cache_folder
+
 # Whether XLA compiles every program, again for each shape of its tensors.
 COMPILES_EACH_SHAPE = True
 # Whether Keras's optimizer computes an update for each of several batches and then drops it.
 UPDATES_EACH_BATCH = True
+# The input whose second axis has the number of rows that fill up a batch.
+_FILLING = "filling"
+# XLA's options for the steps.
+_COMPILER_OPTIONS = {}
 # What is raised in the other workers when one ends.
 WORKER_LOST = ()
 
@@ -35,6 +42,7 @@ def compiled(function, *, signature=None, reads=(), assigned=(), prepared=None):
         import tensorflow as tf
 
         prepared = tf.function(prepared, input_signature=signature, autograph=False)
+    _keep_programs()
     assigned = list(assigned)
     variables = [v for model in reads for v in (*model.variables, *_states_of_losses(model))]
 
@@ -56,6 +64,23 @@ def compiled(function, *, signature=None, reads=(), assigned=(), prepared=None):
         return result
 
     return call
+
+
+@functools.cache
+def _keep_programs():
+    """Has JAX keep what it compiles for a GPU or TPU on disk, unless the user says where.
+
+    A step of a base model takes up to a minute to compile.
+    """
+    import jax
+
+    if jax.default_backend() != "cpu" and jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+
+
+def rows_of_program(count):
+    """The rows of a batch of `count` examples, filled up to a power of two for fewer programs."""
+    return 1 << max(0, count - 1).bit_length()
 
 
 def training_steps(model):
@@ -102,10 +127,14 @@ class _Steps:
     def _jit(self, state):
         import jax
 
+        _keep_programs()
         shardings = None
         if keras.distribution.distribution() is not None:
             shardings = None, keras.tree.map_structure(lambda value: value.sharding, state)
-        return jax.jit(self._program, donate_argnums=0, out_shardings=shardings)
+        options = dict(_COMPILER_OPTIONS) or None
+        return jax.jit(
+            self._program, donate_argnums=0, out_shardings=shardings, compiler_options=options
+        )
 
     def train(self, state, constants, batch):
         """One batch: -> (logs, state)."""
@@ -113,7 +142,7 @@ class _Steps:
 
         model = self._model
         trained, others, of_optimizer, of_metrics = state
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        batch = _Batch(batch)
 
         def loss_of(trained):
             mapping = [
@@ -124,18 +153,18 @@ class _Steps:
                 *zip(self._constants, constants, strict=True),
             ]
             with keras.StatelessScope(mapping, collect_losses=True) as scope:
-                outputs = model(x, training=True)
-                loss = model.compute_loss(x, y, outputs, weights, training=True)
+                seen = batch.rows_of(model(batch.x, training=True))
+                loss = model.compute_loss(*seen, training=True)
                 scaled = model.optimizer.scale_loss(loss)
             changed = (model.non_trainable_variables, model.metrics_variables)
-            return scaled, (loss, outputs, *(_values(scope, group) for group in changed))
+            return scaled, (loss, seen, *(_values(scope, group) for group in changed))
 
         gradient_of = jax.value_and_grad(loss_of, has_aux=True)
-        (_, (loss, outputs, others, of_metrics)), gradients = gradient_of(trained)
+        (_, (loss, seen, others, of_metrics)), gradients = gradient_of(trained)
         trained, of_optimizer, of_metrics = self._updated(
             gradients, trained, of_optimizer, of_metrics
         )
-        logs, of_metrics = self._measured(of_metrics, x, y, outputs, weights, loss)
+        logs, of_metrics = self._measured(of_metrics, batch, seen, loss)
         return logs, (trained, others, of_optimizer, of_metrics)
 
     def _updated(self, gradients, trained, of_optimizer, of_metrics):
@@ -158,7 +187,7 @@ class _Steps:
         """One batch: -> (logs, state)."""
         model = self._model
         trained, others, of_metrics = state
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        batch = _Batch(batch)
         mapping = [
             *zip(model.trainable_variables, trained, strict=True),
             *zip(model.non_trainable_variables, others, strict=True),
@@ -166,22 +195,49 @@ class _Steps:
             *zip(self._constants, constants, strict=True),
         ]
         with keras.StatelessScope(mapping, collect_losses=True) as scope:
-            outputs = model(x, training=False)
-            loss = model.compute_loss(x, y, outputs, weights, training=False)
+            seen = batch.rows_of(model(batch.x, training=False))
+            loss = model.compute_loss(*seen, training=False)
         others = _values(scope, model.non_trainable_variables)
         of_metrics = _values(scope, model.metrics_variables)
-        logs, of_metrics = self._measured(of_metrics, x, y, outputs, weights, loss)
+        logs, of_metrics = self._measured(of_metrics, batch, seen, loss)
         return logs, (trained, others, of_metrics)
 
-    def _measured(self, of_metrics, x, y, outputs, weights, loss):
+    def _measured(self, of_metrics, batch, seen, loss):
         """-> (logs, the metrics' variables), with a batch added as Keras does."""
         model = self._model
-        rows = next(value for value in keras.tree.flatten(x) if value is not None).shape[0]
         mapping = list(zip(model.metrics_variables, of_metrics, strict=True))
         with keras.StatelessScope(mapping) as scope:
-            model._loss_tracker.update_state(loss, sample_weight=rows)
-            logs = model.compute_metrics(x, y, outputs, weights)
+            model._loss_tracker.update_state(loss, sample_weight=batch.rows)
+            logs = model.compute_metrics(*seen)
         return logs, _values(scope, model.metrics_variables)
+
+
+class _Batch:
+    """A batch (x, y, sample_weight) in a step.
+
+    Several devices get as many rows each, so that the last ones may fill it up (see `_filled`). The
+    loss and the metrics are of the others alone.
+
+    Attributes: `x`, and `rows`, the number of rows without the filling.
+    """
+
+    def __init__(self, batch):
+        self.x, self._y, self._weights = keras.utils.unpack_x_y_sample_weight(batch)
+        self._filling = 0
+        if isinstance(self.x, dict) and _FILLING in self.x:
+            self._filling = self.x[_FILLING].shape[1]
+            self.x = {name: value for name, value in self.x.items() if name != _FILLING}
+        values = (value for value in keras.tree.flatten(self.x) if value is not None)
+        self.rows = next(values).shape[0] - self._filling
+
+    def rows_of(self, outputs):
+        """(x, y, outputs, sample_weight) without the filling, as the loss and the metrics take."""
+        whole = self.x, self._y, outputs, self._weights
+        if not self._filling:
+            return whole
+        return keras.tree.map_structure(
+            lambda value: None if value is None else value[: self.rows], whole
+        )
 
 
 def _values(scope, variables):
@@ -199,11 +255,13 @@ def wait_for(model):
     """Waits until the device has done the steps of a model that `fit` trains."""
     import jax
 
-    jax.block_until_ready(model._jax_state)
+    jax.block_until_ready(getattr(model, "_jax_state", None))
 
 
 def make_deterministic():
-    """Nothing: no operation of ours that XLA compiles depends on the order of execution."""
+    """From now on the steps that are compiled for a GPU give the same bits each time."""
+    if has_gpu():
+        _COMPILER_OPTIONS["xla_gpu_exclude_nondeterministic_ops"] = True
 
 
 @functools.cache
@@ -239,8 +297,39 @@ def rows_of_replicas(x):
 
 @contextlib.contextmanager
 def scope_of(name, report=None):
-    """The context of a run under a strategy by its name."""
-    yield
+    """The context of a run under a strategy by its name.
+
+    "auto" is all GPUs or TPU cores of this machine if there are several, else one device.
+    "mirrored" is the same, or all CPU devices if there are no others; "tpu" the cores of a TPU;
+    "none" is one device.
+
+    Args:
+        name: the strategy, as in `RunSettings`.
+        report: called with a line if a run has several devices.
+
+    Raises:
+        InputError: the devices are missing.
+    """
+    import jax
+
+    kind = jax.default_backend()
+    if name == "multiworker":
+        raise InputError.naming(
+            "{strategy} multiworker needs TensorFlow. On JAX a run is one process with all devices "
+            "of its machine. Set KERAS_BACKEND=tensorflow, or use another {strategy}."
+        )
+    if name == "tpu" and kind != "tpu":
+        raise InputError.naming("{strategy} tpu needs a TPU. JAX has found: {}.", kind)
+    is_one = name == "none" or (name == "auto" and kind == "cpu")
+    names = keras.distribution.list_devices()[: 1 if is_one else None]
+    if len(names) == 1:
+        yield
+        return
+    if report is not None:
+        report(f"Training on {len(names)} devices.")
+    parallel = keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)
+    with parallel.scope():
+        yield
 
 
 def is_written_here():
@@ -264,6 +353,8 @@ class Devices:
     def __init__(self):
         self.replicas = self.workers = 1
         self.is_chief, self.prefetches = True, False
+        distribution = keras.distribution.distribution()
+        self._count = 1 if distribution is None else distribution.device_mesh.devices.size
 
     def check_batch_size(self, size, *, setting="batch_size"):
         """Nothing: batches of any size have a part for each device."""
@@ -279,18 +370,21 @@ class Devices:
         model.test_function = evaluation_steps(model)
 
     def distributed(self, dataset):
-        """The dataset from which all devices get their parts of each batch; None stays None."""
-        return dataset
+        """The dataset from which all devices get as many rows of each batch; None stays None."""
+        return dataset if self._count == 1 or dataset is None else _filled(dataset, self._count)
 
     @property
     def processors(self):
         """The number of processors that compute together; None on a TPU: not known."""
         import jax
 
-        return None if jax.default_backend() == "tpu" else 1
+        if jax.default_backend() == "tpu":
+            return None
+        # Several devices of one processor are as fast as one.
+        return self._count if has_gpu() else 1
 
     def batches_in(self, dataset):
-        """The number of batches of a dataset; None where Keras finds it out without a warning."""
+        """The number of batches of a dataset; None if Keras finds it out without a warning."""
 
     def restored(self, checkpoint, variables, report=None):
         """`checkpoint.restore(report)`, (step, state); None without a checkpoint."""
@@ -317,3 +411,26 @@ class Devices:
         """A function of a dataset's elements -> one of those of `one_each`, a list of results."""
         of_batch = compiled(function, reads=reads, assigned=assigned)
         return lambda batch: [of_batch(*batch)]
+
+
+def _filled(dataset, count):
+    """The dataset in which a number of devices get as many rows of each batch.
+
+    The last row is repeated. The input `_FILLING` says by its shape how often, so that a step knows
+    it when it is compiled.
+    """
+    import tensorflow as tf
+
+    from keras_bert.programs.datasets import resolved
+
+    def filled(x, *targets):
+        rows = tf.shape(next(iter(x.values())))[0]
+        filling = -rows % count
+
+        def repeated(value):
+            return tf.concat([value, tf.repeat(value[-1:], filling, axis=0)], axis=0)
+
+        x, *targets = tf.nest.map_structure(repeated, (x, *targets))
+        return {**x, _FILLING: tf.zeros([rows + filling, filling], tf.int8)}, *targets
+
+    return resolved(dataset.map(filled))

@@ -44,6 +44,11 @@ def compiled(function, *, signature=None, reads=(), assigned=(), prepared=None):
     return tf.function(traced, input_signature=signature, autograph=False)
 
 
+def rows_of_program(count):
+    """The rows of a batch of `count` examples, which may be filled up for fewer programs."""
+    return count
+
+
 def training_steps(model):
     """The `train_function` of a compiled model in place of Keras's, or None."""
     return None

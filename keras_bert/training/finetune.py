@@ -362,9 +362,9 @@ def _trained(run):
     dev = [] if run.dev is None else [run.dev]
     smallest_batch = len(run.examples) // plan.evaluate_every
     run.devices.check_batch_size(min([smallest_batch, *map(len, dev)]))
-    run.splits, fixed_shape_examples = [run.examples, *dev], None
     if COMPILES_EACH_SHAPE:
-        run.splits = [split.in_few_lengths() for split in run.splits]
+        run.examples, *dev = (split.in_few_lengths() for split in (run.examples, *dev))
+    run.splits, fixed_shape_examples = [run.examples, *dev], None
     for part in run.active_parts:
         part.prepare(run)
     if run.model is task and not COMPILES_EACH_SHAPE:
@@ -372,7 +372,7 @@ def _trained(run):
             task, run.examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
         )
         run.splits[0] = fixed_shape_examples or run.examples
-    jit_compile = COMPILES_EACH_SHAPE or fixed_shape_examples is not None
+    jit_compile = fixed_shape_examples is not None
     compile_for(
         settings, plan, model=run.model, task=task, losses=run.losses, jit_compile=jit_compile
     )

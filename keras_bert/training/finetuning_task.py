@@ -28,7 +28,7 @@ from keras_bert.optimizers.optimizer import (
     make_optimizer,
     options_of,
 )
-from keras_bert.programs import Devices, make_deterministic
+from keras_bert.programs import COMPILES_EACH_SHAPE, Devices, make_deterministic
 from keras_bert.tasks.training_defaults import training_defaults
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
@@ -345,8 +345,8 @@ _TOKENS_PER_PROGRAM = 10_000_000
 def for_xla(task, examples, *, epochs, steps_per_epoch):
     """The training examples in few lengths, for steps that XLA compiles; None without XLA.
 
-    It is for one GPU or TPU, where a run is long enough for the programs of all shapes. The loops
-    of a CRF and of an LSTM do not compile if the length of a batch varies.
+    On TensorFlow it is for one GPU or TPU, where a run is long enough for the programs of all
+    shapes. The loops of a CRF and of an LSTM do not compile if the length of a batch varies.
 
     Args:
         task: the task that is trained as a whole.
@@ -386,6 +386,6 @@ def compile_for(settings, plan, *, model, task, losses=None, jit_compile=False):
         loss=task.compiled_losses() if of_task else losses,
         loss_weights=task.default_loss_weights(),
         weighted_metrics=task.default_metrics() if of_task else {},
-        jit_compile=jit_compile,
+        jit_compile=jit_compile or COMPILES_EACH_SHAPE,
         steps_per_execution=settings.steps_per_execution,
     )
