@@ -163,8 +163,8 @@ def join(tokens, sentence_lengths, document_lengths, *, longest):
     """
     lengths = np.asarray(sentence_lengths, np.int64)
     parts = -(-lengths // longest)  # 0 for an empty one
-    of_document = np.repeat(np.arange(len(document_lengths)), document_lengths)
-    sizes = np.bincount(of_document, weights=parts, minlength=len(document_lengths))
+    document_of_sentence = np.repeat(np.arange(len(document_lengths)), document_lengths)
+    sizes = np.bincount(document_of_sentence, weights=parts, minlength=len(document_lengths))
     cut = np.repeat(lengths, parts)
     first = np.cumsum(parts) - parts
     number = np.arange(len(cut)) - np.repeat(first, parts)  # of the part in its sentence

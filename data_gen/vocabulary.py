@@ -239,11 +239,11 @@ def _check_elsewhere(output, counts, *, inputs, is_folder):
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, os.path.basename(output))
         for path in there:
-            of_copy = Path(f"{copy}{path.removeprefix(output)}")
+            copied = Path(f"{copy}{path.removeprefix(output)}")
             if not path.startswith(output):
-                of_copy = Path(vocabulary_files.counts_path(str(copy), is_folder=False))
-            of_copy.parent.mkdir(parents=True, exist_ok=True)
-            of_copy.write_bytes(_bytes_of(path))
+                copied = Path(vocabulary_files.counts_path(str(copy), is_folder=False))
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            copied.write_bytes(_bytes_of(path))
         if there and not _is_vocabulary(copy):
             raise InputError(
                 f"The output {output} is not a vocabulary with its counts that this command wrote: "

@@ -144,12 +144,12 @@ def _notes():
 
 def _devices(problems):
     """The devices of the installed backends; a backend that cannot be loaded is a problem."""
-    for backend, devices in (("tensorflow", _of_tensorflow), ("jax", _of_jax)):
+    for backend, devices in (("tensorflow", _tensorflow_devices), ("jax", _jax_devices)):
         if util.find_spec(backend) is None:
             yield backend, "not installed"
         else:
             yield backend, _loaded(devices, backend, problems)
-    yield "Keras backend", _loaded(_of_keras, "Keras", problems)
+    yield "Keras backend", _loaded(_keras_backend, "Keras", problems)
 
 
 def _loaded(read, name, problems):
@@ -160,19 +160,19 @@ def _loaded(read, name, problems):
         return "cannot be loaded"
 
 
-def _of_tensorflow():
+def _tensorflow_devices():
     import tensorflow as tf
 
     return ", ".join(device.name for device in tf.config.list_physical_devices())
 
 
-def _of_jax():
+def _jax_devices():
     import jax
 
     return ", ".join(map(str, jax.devices()))
 
 
-def _of_keras():
+def _keras_backend():
     import keras
 
     source = "KERAS_BACKEND" if os.environ.get("KERAS_BACKEND") else "keras.json"
@@ -181,8 +181,8 @@ def _of_keras():
 
 def _extras(requirements):
     for extra, (adds, megabytes) in EXTRAS.items():
-        of_extra = [requirement for requirement, of in requirements if of == extra]
-        is_installed = bool(of_extra) and all(map(_is_installed, of_extra))
+        extra_needs = [requirement for requirement, of in requirements if of == extra]
+        is_installed = bool(extra_needs) and all(map(_is_installed, extra_needs))
         size = "" if megabytes is None else f", {megabytes} MB"
         install = f"'{DISTRIBUTION}[{extra}]'{size}"
         yield extra, _state(is_installed, adds, install)

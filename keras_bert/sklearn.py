@@ -87,17 +87,17 @@ class _TextEstimator(BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
-    def _fit(self, texts, labels, sample_weight, *, stratify=None, **of_task):
+    def _fit(self, texts, labels, sample_weight, *, stratify=None, **task_settings):
         settings = self.settings or {}
         self._check_settings(settings)
         if sample_weight is not None:
             sample_weight = weights_of_rows(texts, sample_weight)
             if not sample_weight.any():
                 raise ValueError("`sample_weight` must not be zero for all texts.")
-            if of_parts := {"train_fraction", "folds", "baseline"} & {*settings}:
+            if run_splits := {"train_fraction", "folds", "baseline"} & {*settings}:
                 raise ValueError(
                     "`sample_weight` is for a single run on all examples. Leave out "
-                    f"{', '.join(sorted(of_parts))} in `settings`."
+                    f"{', '.join(sorted(run_splits))} in `settings`."
                 )
         examples = [(*text, label) for text, label in zip(texts, labels, strict=True)]
         names = ("model", "epochs", "batch_size", "learning_rate", "max_length", "pooling")
@@ -110,7 +110,7 @@ class _TextEstimator(BaseEstimator):
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             given |= {"train": train, "dev": dev, "keep": "last"}
-            given |= {**of_task, **settings, "output": run}
+            given |= {**task_settings, **settings, "output": run}
             finetune_given(given, not_reported, sample_weight=sample_weight)
             self.task_ = load_task(run)
         return self
@@ -257,8 +257,8 @@ class TextRegressor(RegressorMixin, _TextEstimator):
         """
         y, texts = _targets(X, y), _texts(X)
         scores = np.asarray(y, np.float64).tolist()
-        of_one = {"one_text": True} if len(texts[0]) == 1 else {}
-        return self._fit(texts, scores, sample_weight, task="regression", **of_one)
+        single_text = {"one_text": True} if len(texts[0]) == 1 else {}
+        return self._fit(texts, scores, sample_weight, task="regression", **single_text)
 
     def predict(self, X: Any) -> np.ndarray:
         """Texts X -> scores, float64 (N,)."""

@@ -55,14 +55,16 @@ def figures(folder):
     for case in sorted(folder.iterdir()):
         kind, family = case.name.split(" ")
         (data,) = case.glob("train.*")
-        of_case = found[case.name] = {"evaluated": numbers(evaluate(model=case / "run", data=data))}
+        numbers_of_case = found[case.name] = {
+            "evaluated": numbers(evaluate(model=case / "run", data=data))
+        }
         list(predict(model=case / "run", data=data))
         if family == "bert":
             output = case / f"on {keras.backend.backend()}"
             given = {"task": kind, "model": case / "run", "train": data, "dev": data}
             metrics = finetune(**given, output=output, **OPTIONS)
-            of_case["trained"] = numbers(metrics["dev"])
-            of_case["loss"] = metrics["history"][-1]["train"]["loss"]
+            numbers_of_case["trained"] = numbers(metrics["dev"])
+            numbers_of_case["loss"] = metrics["history"][-1]["train"]["loss"]
     return found
 
 

@@ -136,8 +136,10 @@ def help_group(field):
     description = about(field)
     if field.default is dataclasses.MISSING:
         return "required"
-    of_task = "data" if description.reads else "task and model" if description.stored else "options"
-    return description.group or of_task
+    usual_group = (
+        "data" if description.reads else "task and model" if description.stored else "options"
+    )
+    return description.group or usual_group
 
 
 def value_type(field):
@@ -229,12 +231,12 @@ class Settings:
     @classmethod
     def removed(cls):
         """`REMOVED` of this class and of its bases."""
-        return _of_all_bases(cls, "REMOVED")
+        return _merged_over_bases(cls, "REMOVED")
 
     @classmethod
     def removed_defaults(cls):
         """`REMOVED_DEFAULTS` of this class and of its bases."""
-        return _of_all_bases(cls, "REMOVED_DEFAULTS")
+        return _merged_over_bases(cls, "REMOVED_DEFAULTS")
 
     @classmethod
     def without_removed(cls, recorded):
@@ -280,7 +282,7 @@ class Settings:
         }
 
 
-def _of_all_bases(cls, attribute):
+def _merged_over_bases(cls, attribute):
     """A dictionary of a class with those of its bases."""
     return {
         name: value for base in cls.__mro__ for name, value in getattr(base, attribute, {}).items()
@@ -354,8 +356,8 @@ def takes(
         # The settings first, then the arguments of the call alone.
         names = cls.names()
         parameters.sort(key=lambda p: (p.kind is p.KEYWORD_ONLY, p.name not in names))
-        of_function = inspect.signature(function)
-        function.__signature__ = of_function.replace(parameters=parameters)
+        own_signature = inspect.signature(function)
+        function.__signature__ = own_signature.replace(parameters=parameters)
         if function.__doc__ is None:  # python -OO leaves docstrings out
             return function
         text, arguments = inspect.cleandoc(function.__doc__), described(dataclasses.fields(cls))

@@ -225,8 +225,8 @@ class Adapter:
             else:
                 raise InputError(f"{self._source.parent} is for another model: it has {stored}.")
         updates = {
-            weight: self._update(of_weight, tensors.shapes[weight], modules[weight])
-            for weight, of_weight in factors.items()
+            weight: self._update(matrices, tensors.shapes[weight], modules[weight])
+            for weight, matrices in factors.items()
         }
         return AdaptedTensors(tensors, self._tensors, updates, others)
 
@@ -235,8 +235,8 @@ class Adapter:
 
         Raises InputError if a factor is missing, unknown or of another shape.
         """
-        rank = _of_module(self.config.get("rank_pattern"), module, self.config.get("r", 8))
-        alpha = _of_module(
+        rank = _value_for(self.config.get("rank_pattern"), module, self.config.get("r", 8))
+        alpha = _value_for(
             self.config.get("alpha_pattern"), module, self.config.get("lora_alpha", 8)
         )
         is_transposed = bool(self.config.get("fan_in_fan_out"))
@@ -267,7 +267,7 @@ def _is_object(value, is_valid):
     return isinstance(value, dict | None) and all(map(is_valid, (value or {}).values()))
 
 
-def _of_module(pattern, module, default):
+def _value_for(pattern, module, default):
     """The value of the first key of a pattern, a regular expression, with which a name ends."""
     for key, value in (pattern or {}).items():
         try:

@@ -77,7 +77,7 @@ def model_card(config, *, name=None, settings=None, metrics=None, opens_there=Fa
     stored_keys = stored(config, source=CONFIG)
     task_type = stored_keys.get("task")
     name = name or str(task_type or "encoder").replace("-", " ")
-    task = _PIPELINES.get(task_type) or _of_the_hub(config)[0]
+    task = _PIPELINES.get(task_type) or _hub_names(config)[0]
     base = _base_model(settings.get("model"))
     shown = _metrics(metrics)
     metadata = _metadata(name, task, base, settings, shown, opens_there=opens_there)
@@ -223,7 +223,7 @@ def _table(title, rows):
 
 def _loading(config, task_type, task, name, *, opens_there):
     """How to load the model with three libraries."""
-    _, auto = _of_the_hub(config)
+    _, auto = _hub_names(config)
     is_finetuned = task_type in TASKS and TASKS[task_type].settings is not None
     yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
     yield from ["```python", "import keras_bert as kb", ""]
@@ -261,7 +261,7 @@ def _loading(config, task_type, task, name, *, opens_there):
     yield "```"
 
 
-def _of_the_hub(config):
+def _hub_names(config):
     name = _architecture(config)
     tasks = (task for end, task in _TASKS.items() if name.endswith(end))
     return next(tasks, (None, "AutoModel"))

@@ -239,8 +239,8 @@ class PretrainedCheckpoint:
             return name
         modes = pooling_modes(read_json(path), source=path)
         parts = {PARTS_OF_MODES.get(mode) for mode in modes}
-        for name, of_name in POOLINGS.items():
-            if set(of_name) == parts:
+        for name, pooled_parts in POOLINGS.items():
+            if set(pooled_parts) == parts:
                 return name
         warnings.warn(
             f"{path} asks for the pooling {' with '.join(modes)}, which only text embedders may "

@@ -166,10 +166,10 @@ def max_length_in(folder, config, given):
     It is the one that is `given` by `max_seq_length`, else that of the tokenizer, else the
     positions. Raises InputError for one that is not a number of tokens.
     """
-    of_tokenizer = _object(Path(folder) / _TOKENIZER_CONFIG).get("model_max_length")
+    tokenizer_length = _object(Path(folder) / _TOKENIZER_CONFIG).get("model_max_length")
     length, positions = given, config.max_length
-    if length is None and isinstance(of_tokenizer, int | float) and of_tokenizer < 2**31:
-        length = int(of_tokenizer)
+    if length is None and isinstance(tokenizer_length, int | float) and tokenizer_length < 2**31:
+        length = int(tokenizer_length)
     if length is None:
         length = positions or _LONGEST
     if type(length) is not int or length < 3:
@@ -340,13 +340,13 @@ class SentenceTransformer:
                 f"in_features is {config_json.get('in_features')!r} and out_features {units!r}. "
                 f"The vector before it has {width} numbers.",
             )
-        of_torch = {place: name for name, place in _ACTIVATIONS.items()}
+        by_class = {place: name for name, place in _ACTIVATIONS.items()}
         given = config_json.get("activation_function", _ACTIVATIONS["tanh"])
-        activation = of_torch.get(given)
+        activation = by_class.get(given)
         if activation is None:
             raise self._error(
                 name,
-                f"the activation {given!r} is not supported. Choose from: {', '.join(of_torch)}.",
+                f"the activation {given!r} is not supported. Choose from: {', '.join(by_class)}.",
             )
         residual = config_json.get("use_residual", False)
         return Projected(units, activation, use_bias=bool(bias), use_residual=bool(residual))
@@ -424,8 +424,8 @@ def files_of(task):
     def add(kind, path=None):
         number = len(modules)
         path = f"{number}_{kind}" if path is None else path
-        of_kind = f"{_PACKAGE}models.{kind}"
-        modules.append({"idx": number, "name": str(number), "path": path, "type": of_kind})
+        type_name = f"{_PACKAGE}models.{kind}"
+        modules.append({"idx": number, "name": str(number), "path": path, "type": type_name})
         return path
 
     # The folder itself, which versions 3 and 4 take for a Transformer's if it is "".

@@ -232,21 +232,21 @@ def read_flags(arguments):
     cls = arguments.settings_class
     names = {field.name for field in dataclasses.fields(cls)}
     flags = {name: value for name, value in vars(arguments).items() if name in names}
-    of_file = {}
+    from_file = {}
     path = getattr(arguments, "settings_file", None)
     if path is not None:
         from keras_bert.training.run_folder import read_settings
 
-        of_file = cls.without_removed(read_settings(path, command=arguments.settings_of))
-        for name in of_file:
+        from_file = cls.without_removed(read_settings(path, command=arguments.settings_of))
+        for name in from_file:
             if name not in names and name not in cls.removed():
                 raise InputError(f"Unknown setting {name} of {arguments.settings_of} in {path}.")
         # The file has every setting, also those that another one excludes, with their defaults.
         fields = dataclasses.fields(cls)
-        is_default = {field.name for field in fields if of_file.get(field.name) == field.default}
-        excluded = _excluded(cls, flags) | _excluded(cls, of_file) & is_default
-        of_file = {name: value for name, value in of_file.items() if name not in excluded}
-    settings = of_file | flags
+        is_default = {field.name for field in fields if from_file.get(field.name) == field.default}
+        excluded = _excluded(cls, flags) | _excluded(cls, from_file) & is_default
+        from_file = {name: value for name, value in from_file.items() if name not in excluded}
+    settings = from_file | flags
     cls.of(settings)  # before anything heavy is loaded
     return settings
 

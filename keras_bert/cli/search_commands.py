@@ -171,12 +171,12 @@ def search(settings, arguments):
 
 def results_text(results, texts):
     """The results of each text as a table, with the best passage of each."""
-    of_query = {}
+    rows_by_query = {}
     for row in results:
-        of_query.setdefault(row["query"], []).append(row)
+        rows_by_query.setdefault(row["query"], []).append(row)
     tables = []
     for text in dict.fromkeys(texts):
-        rows = of_query.get(text, [])
+        rows = rows_by_query.get(text, [])
         table = [[r["rank"], r["score"], r["id"], _cut(r.get("passage", r["text"]))] for r in rows]
         shown = text_table(table, header=("rank", "score", "id", "text")) if rows else "No results."
         tables.append(shown if len(texts) == 1 else f"{in_one_line(text)}\n{shown}")

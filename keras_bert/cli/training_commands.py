@@ -210,8 +210,8 @@ def _print_finetuning(metrics, settings):
         print(f"The model of {metrics['kept']['run']}, {best}, is kept:")
     print(_size_and_time(metrics))
     describe = task_class(settings.get("task", "classifier")).describe_metrics
-    of_folds = "all folds together, " if settings.get("folds") else ""
-    print(f"{of_folds}on the {counted(dev['examples'], 'dev example')}: {describe(dev)}")
+    prefix = "all folds together, " if settings.get("folds") else ""
+    print(f"{prefix}on the {counted(dev['examples'], 'dev example')}: {describe(dev)}")
     if "ensemble" in metrics:
         print(f"the ensemble, exported to {output}/ensemble: {describe(metrics['ensemble'])}")
     if "scalar_mix" in metrics:
@@ -334,8 +334,8 @@ def _sizes_table(metrics):
     """The scores of the model, and of the baseline, by the number of training examples."""
     sizes = metrics["training_sizes"]
     rows = [
-        (f"{of_size[0]['train_examples']:,}", *map(_scores, of_size))
-        for of_size in zip(*sizes.values(), strict=True)
+        (f"{same_size[0]['train_examples']:,}", *map(_scores, same_size))
+        for same_size in zip(*sizes.values(), strict=True)
     ]
     header = [(name, "right") for name in ("training examples", *sizes)]
     title = f"dev {metrics['best_metric']}{_seeds(sizes['model'][0])}"

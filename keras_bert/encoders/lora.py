@@ -62,8 +62,8 @@ def enable_lora(encoder, rank, *, alpha, layers):
         is_conv=not any(line.transposed for _, line in chosen.values()),
         lines=tuple(
             line
-            for name, (layer, of_kernel) in chosen.items()
-            for line in _lines(name, of_kernel, layer, parts[layer])
+            for name, (layer, kernel_line) in chosen.items()
+            for line in _lines(name, kernel_line, layer, parts[layer])
         ),
         frozen=frozen,
     )
@@ -108,10 +108,10 @@ def _is_called(module, name):
     return f".{module}".endswith(f".{name}")
 
 
-def _lines(module, of_kernel, layer, parts):
+def _lines(module, kernel_line, layer, parts):
     """The lines of a module's A and B, which are `torch.nn.Linear`s in `peft`."""
-    path = of_kernel.ours.removesuffix("kernel")
-    part = parts.index(of_kernel.part or (0, 1)), len(parts)
+    path = kernel_line.ours.removesuffix("kernel")
+    part = parts.index(kernel_line.part or (0, 1)), len(parts)
     inputs, units = layer.lora_kernel_a.shape[0], layer.units // parts[0][1]
     for ours, theirs, shape in (
         ("lora_kernel_a", "lora_A", f"{inputs} {layer.lora_rank}"),

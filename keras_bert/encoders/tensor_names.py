@@ -273,7 +273,7 @@ def task_classes(
     choice = {"classifier": dense("classifier", "classifier", "D 1")}
     tags = {"classifier": dense("classifier", "classifier", "D C")}
     answer = {"qa_outputs": dense("qa_outputs", answers, "D 2")}
-    of_texts: dict[str, Any] = {
+    text_options: dict[str, Any] = {
         "pooling": pooling,
         "transforms_any_pooling": tokens_transform is not None,
     }
@@ -286,13 +286,13 @@ def task_classes(
             heads=label,
             transform=transform,
             drops_before_transform=transform == f"{labels.split('.')[0]}.dense",
-            **of_texts,
+            **text_options,
         ),
         f"{model}ForMultipleChoice": ClassNames(
             task_types=("multiple-choice",),
             heads=choice,
             transform=choices_transform,
-            **of_texts,
+            **text_options,
         ),
         f"{model}ForTokenClassification": ClassNames(
             task_types=("tagger",), heads=tags, transform=tokens_transform

@@ -35,7 +35,7 @@ from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.layers.kernels.program import for_litert, for_servers
 from keras_bert.programs import BACKEND
-from keras_bert.programs.process import of_graphs
+from keras_bert.programs.process import under_tensorflow_only
 from keras_bert.tasks.signatures import (
     Signature,
     chunk_size,
@@ -54,7 +54,7 @@ _ROUNDING = 1e-3
 
 
 @takes(ExportSettings)
-@of_graphs
+@under_tensorflow_only
 def export(*, report=None, **settings) -> Path:
     """Exports a model folder, or the output folder of a run.
 

@@ -292,13 +292,13 @@ class AntecedentScores(Layer):
         shape = ops.shape(places)
         at = at_positions(ops.reshape(spans, (-1, words * longest, size)), places)
         mentions = ops.reshape(at, (*shape, size))  # (B, K, R)
-        of_mention = ops.take_along_axis(scores, places, axis=1)  # (B, K)
+        mention_scores = ops.take_along_axis(scores, places, axis=1)  # (B, K)
 
         before = ops.arange(shape[1])[:, None] - 1 - ops.arange(self.max_antecedents)  # (K, A)
         exists = ops.logical_and(before >= 0, is_candidate[..., None])  # (B, K, A)
         before = ops.maximum(before, 0)
         pairs = self._pair_scores(mentions, before)
-        pairs = pairs + of_mention[..., None] + ops.take(of_mention, before, axis=1)
+        pairs = pairs + mention_scores[..., None] + ops.take(mention_scores, before, axis=1)
         pairs = ops.where(exists, pairs, NEVER)
         first, width = places // longest, places % longest
         ends = ops.stack([first, first + width], axis=-1)  # (B, K, 2)

@@ -115,19 +115,19 @@ def _read_by_both(tasks, models, settings, report):
     shared = keys[0].keys() & keys[1].keys()
     if not shared:
         raise InputError(f"{sides[0].source.name}: the models read no example that is the same.")
-    for side, of_side, model in zip(sides, keys, models, strict=True):
-        others = [of_side[key] for key in of_side if key not in shared]
+    for side, chosen, model in zip(sides, keys, models, strict=True):
+        others = [chosen[key] for key in chosen if key not in shared]
         if others and report is not None:
             where = located([side.examples[number].line for number in others], side.source)
             count = counted(len(others), "example")
             report(f"Note: {where}: {count} that only {model} reads, left out for both.")
-    numbers = [[of_side[key] for key in keys[1] if key in shared] for of_side in keys]
+    numbers = [[chosen[key] for key in keys[1] if key in shared] for chosen in keys]
     return [
         side._replace(
-            examples=[side.examples[n] for n in of_side],
-            predictions=[side.predictions[n] for n in of_side],
+            examples=[side.examples[n] for n in chosen],
+            predictions=[side.predictions[n] for n in chosen],
         )
-        for side, of_side in zip(sides, numbers, strict=True)
+        for side, chosen in zip(sides, numbers, strict=True)
     ]
 
 
@@ -181,13 +181,17 @@ def _difference(old, new):
 
 def _intervals(summed, labels, *, samples, seed):
     """The intervals of the differences of metrics, and of the F1 of labels, both by name."""
-    columns = [[of_one.labels.index(label) for label in labels] for of_one in summed]
-    differences, of_labels = [], []
+    columns = [
+        [metrics_of_side.labels.index(label) for label in labels] for metrics_of_side in summed
+    ]
+    differences, label_differences = [], []
     for counts in bootstrap_counts(summed[0].count, samples=samples, seed=seed):
-        (old, old_f1), (new, new_f1) = (of_one.of_samples(counts) for of_one in summed)
+        (old, old_f1), (new, new_f1) = (
+            metrics_of_side.metrics_of_samples(counts) for metrics_of_side in summed
+        )
         differences.append({name: new[name] - old[name] for name in new if name in old})
-        of_labels.append(new_f1[:, columns[1]] - old_f1[:, columns[0]])
-    by_label = _ends(np.concatenate(of_labels))
+        label_differences.append(new_f1[:, columns[1]] - old_f1[:, columns[0]])
+    by_label = _ends(np.concatenate(label_differences))
     by_name = {
         name: _ends(np.concatenate([some[name] for some in differences])) for name in differences[0]
     }

@@ -139,9 +139,11 @@ class Embedder:
                         f"{_NUMBERS_TOGETHER // self.width} that fit into memory. Split it.",
                     )
             vectors, cls, mean = self._run(ids, splits)
-            of_texts = None
+            text_embeddings = None
             if self.text_embedder is not None:
-                of_texts = text_vectors(self.text_embedder, block, batch_size=self._batch_size)
+                text_embeddings = text_vectors(
+                    self.text_embedder, block, batch_size=self._batch_size
+                )
             starts, ends = tokens.starts.values.numpy(), tokens.ends.values.numpy()
             word_starts = tokens.word_starts.values.numpy()
             for number, example in enumerate(block):
@@ -151,7 +153,7 @@ class Embedder:
                     text=example.text,
                     cls=cls[number],
                     mean=mean[number],
-                    embedding=None if of_texts is None else of_texts[number],
+                    embedding=None if text_embeddings is None else text_embeddings[number],
                     row=examples.row_of(example) if hasattr(examples, "row_of") else None,
                     **self._pool(
                         vectors[inside], starts[inside], ends[inside], word_starts[inside]

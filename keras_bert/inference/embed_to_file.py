@@ -128,8 +128,8 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
 def _write_array(path, embedder, texts, *, width, bar):
     """Writes the vectors of texts as a NumPy file; returns their number."""
     vectors, count = [np.empty((0, width), np.float32)], 0
-    for block, of_block in embedder.text_vectors(texts):
-        vectors.append(of_block)
+    for block, block_vectors in embedder.text_vectors(texts):
+        vectors.append(block_vectors)
         count += len(block)
         bar.update(count)
     vectors = np.concatenate(vectors)
@@ -308,9 +308,9 @@ class ParquetFile(ParquetOutput):
     def __init__(self, path, *, width, settings, text_width=None, columns=None):
         self._width, self._columns, self._count = width, columns, 0
         self._has_texts = text_width is not None
-        vector, of_texts = pyarrow.list_(pyarrow.float32(), width), []
+        vector, text_columns = pyarrow.list_(pyarrow.float32(), width), []
         if self._has_texts:
-            of_texts = [("embedding", pyarrow.list_(pyarrow.float32(), text_width))]
+            text_columns = [("embedding", pyarrow.list_(pyarrow.float32(), text_width))]
         schema = pyarrow.schema(
             [
                 *(columns.fields if columns is not None else []),
@@ -322,7 +322,7 @@ class ParquetFile(ParquetOutput):
                 ("vectors", pyarrow.list_(vector)),
                 ("cls", vector),
                 ("mean", vector),
-                *of_texts,
+                *text_columns,
             ],
             metadata=marked("embed", **settings),
         )
@@ -358,11 +358,11 @@ class ParquetFile(ParquetOutput):
 
         lines = _lines(waiting, self._count)
         self._count += len(waiting)
-        of_table = (
+        table_columns = (
             self._columns.arrays([text.row or {} for text in waiting]) if self._columns else []
         )
         columns = [
-            *of_table,
+            *table_columns,
             pyarrow.array(lines, pyarrow.int64()),
             pyarrow.array([_as_utf8(text.text) for text in waiting], pyarrow.string()),
             lists(pyarrow.array(tokens, pyarrow.string())),

@@ -31,9 +31,9 @@ def encode(task, texts, *, prompt, size, batch_size, progress):
             empty = [b""] * (rows_of_program(len(numbers)) - len(numbers))
             some = tf.constant([*(texts[number] for number in numbers), *empty])
             outputs, too_long = compute(some, skipped)
-            of_batch = np.asarray(outputs)[: len(numbers)]
-            check_finite({"embedding": of_batch})
-            vectors[numbers] = of_batch[:, :size]
+            batch_vectors = np.asarray(outputs)[: len(numbers)]
+            check_finite({"embedding": batch_vectors})
+            vectors[numbers] = batch_vectors[:, :size]
             cut += int(too_long)
             bar.update(start + len(numbers))
     if cut:

@@ -186,8 +186,10 @@ def open_task(base, settings_of, given):
             "labelled files. Fine-tune it first."
         )
     settings = settings_of(task.SETTINGS).of(given)
-    of_one = getattr(settings, "text", None) if "one_text" in settings.names() else None
-    if (of_one is not None or getattr(settings, "one_text", False)) and not task.settings.one_text:
+    text_field = getattr(settings, "text", None) if "one_text" in settings.names() else None
+    if (
+        text_field is not None or getattr(settings, "one_text", False)
+    ) and not task.settings.one_text:
         if task is given["model"] or not isinstance(task, Task):
             raise InputError.naming(
                 "The model scores pairs of texts. Make the task with {one_text=True} for single "

@@ -98,15 +98,17 @@ def _predictions(task, texts, settings, *, decided):
     hypotheses = [settings.template.replace("{}", label) for label in settings.labels]
     has_files, texts, count = texts.location == "file", iter(texts), len(hypotheses)
     while chunk := [*islice(texts, _TEXTS_TOGETHER)]:
-        pairs = [(of_text.text, hypothesis) for of_text in chunk for hypothesis in hypotheses]
+        pairs = [
+            (labelled_text.text, hypothesis) for labelled_text in chunk for hypothesis in hypotheses
+        ]
         examples = list(task.read(pairs, labelled=False))
         sequences = task.features(examples, max_length=settings.max_length)
         logits = inference.outputs(sequences)["logits"]
         logits = logits.reshape(len(chunk), count, -1)[..., decided].astype("float64")  # (N, L, 2)
-        of_one = softmax(logits, axis=2) if settings.multi_label else softmax(logits, axis=1)
-        for of_text, row in zip(chunk, of_one[..., 1].tolist(), strict=True):
-            file = {"file": of_text.line} if has_files else {}
-            yield rounded({**file, "text": of_text.text, **_decision(row, settings)})
+        softmaxes = softmax(logits, axis=2) if settings.multi_label else softmax(logits, axis=1)
+        for labelled_text, row in zip(chunk, softmaxes[..., 1].tolist(), strict=True):
+            file = {"file": labelled_text.line} if has_files else {}
+            yield rounded({**file, "text": labelled_text.text, **_decision(row, settings)})
 
 
 def _decision(row, settings):

@@ -167,10 +167,10 @@ def file_batches(files, weights, batches_of, *, count, seed, epoch):
     largest = np.argsort(counts - parts, kind="stable")[: count - counts.sum()]
     counts[largest] += 1
     size, batches = -(-sum(map(len, files)) // count), []
-    for numbers, of_file in zip(files, counts.tolist(), strict=True):
+    for numbers, taken in zip(files, counts.tolist(), strict=True):
         in_pass = -(-len(numbers) // size)
-        done, passes = epoch * of_file, {}
-        for place in range(done, done + of_file):
+        done, passes = epoch * taken, {}
+        for place in range(done, done + taken):
             number, position = divmod(place, in_pass)
             if number not in passes:
                 passes[number] = batches_of(numbers, count=in_pass, epoch=number)

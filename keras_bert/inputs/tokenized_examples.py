@@ -320,16 +320,16 @@ def _windows_of_texts(task, examples, labels, weights, *, max_length):
     parts = windows(ids.row_lengths(), room, stride=max(1, room // 2))
     text_of = parts.sequence.numpy()
     fractions = len(text_of) / len(examples) / np.bincount(text_of)[text_of]  # (R,)
-    of_windows = {}
+    window_weights = {}
     for name in labels:
         weight = weights.get(name, np.ones(len(examples)))[text_of]
         fraction = fractions.reshape(-1, *[1] * (weight.ndim - 1))
-        of_windows[name] = (weight * fraction).astype(np.float32)
+        window_weights[name] = (weight * fraction).astype(np.float32)
     return TokenizedExamples(
         examples,
         [parts.rows(ids)],
         labels={name: column[text_of] for name, column in labels.items()},
-        weights=of_windows,
+        weights=window_weights,
         example_of_sequence=text_of,
         **task.framing(max_length),
     )

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.inputs.framing import windows
-from keras_bert.text.ragged import of_values, row_ids, select
+from keras_bert.text.ragged import per_value, row_ids, select
 
 _TEXTS_PER_CALL = 1000  # of the tokenizer's graph, which share the cost of the call
 
@@ -42,7 +42,7 @@ class TokenizedWords(NamedTuple):
         vocabulary = tokenizer.vocabulary
         is_blank = tf.gather(tf.constant(vocabulary.is_blank), ids.values)  # (T,)
         begins_with_space = tf.gather(tf.constant(vocabulary.begins_with_space), ids.values)
-        at = firsts.values + of_values(tf.cast(ids.row_starts(), tf.int32), firsts)  # (W,)
+        at = firsts.values + per_value(tf.cast(ids.row_starts(), tf.int32), firsts)  # (W,)
         ends = tf.concat([at[1:], tf.shape(is_blank)], axis=0)
         is_before = tf.gather(is_blank, tf.maximum(at - 1, 0)) & (firsts.values > 0)
         is_before &= ~tf.gather(begins_with_space, at)
@@ -56,7 +56,7 @@ class TokenizedWords(NamedTuple):
 
     def read_tokens(self):
         """Which tokens of all texts are read, bool (T,), and which of them begin a word, (T,)."""
-        at = self.firsts.values + of_values(tf.cast(self.ids.row_starts(), tf.int32), self.firsts)
+        at = self.firsts.values + per_value(tf.cast(self.ids.row_starts(), tf.int32), self.firsts)
         count = tf.shape(self.ids.values)
         is_space, is_first = (
             tf.tensor_scatter_nd_max(tf.zeros(count, tf.int32), position[:, None], value) > 0
@@ -116,8 +116,8 @@ def _joined(texts, tokenizer):
     """
     tokens = tokenizer.tokenize_with_offsets([" ".join(words) for words in texts])
     ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
-    words = [word for of_text in texts for word in of_text]
-    counts = np.array([len(of_text) for of_text in texts], np.int64)
+    words = [word for text_words in texts for word in text_words]
+    counts = np.array([len(text_words) for text_words in texts], np.int64)
     text_of_word = np.repeat(np.arange(len(texts)), counts)
     # Characters of all texts, each with a space after it, one after another.
     ends = np.cumsum([len(word) + 1 for word in words], dtype=np.int64)
@@ -175,8 +175,8 @@ def tokenized_words(examples, tokenizer):
         some = texts[first : first + _TEXTS_PER_CALL]
         part, starts, ends = words_of_texts([examples[n].text for n in some], tokenizer)
         parts.append(part)
-        for n, *of_text in zip(some, starts.to_list(), ends.to_list(), strict=True):
-            offsets[n] = of_text
+        for n, *text_words in zip(some, starts.to_list(), ends.to_list(), strict=True):
+            offsets[n] = text_words
     order = tf.constant(np.argsort([*given, *texts]), tf.int32)
     merged = (tf.gather(tf.concat(part, axis=0), order) for part in zip(*parts, strict=True))
     return TokenizedWords(*merged), offsets
@@ -303,7 +303,7 @@ class _Edges:
             for word in (first, end)
         )
         words = tf.ragged.range(first, end)
-        shift = of_values(self._before - token, words)
+        shift = per_value(self._before - token, words)
         return WordSequences(
             self._text,
             *(word - self.low for word in (first, end, owned, owned_end)),

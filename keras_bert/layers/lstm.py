@@ -54,12 +54,12 @@ class Lstm(Layer):
             leave two layers at the unigram entropy for hundreds of steps.
             """
 
-            def of_gates(shape, dtype=None):
+            def draw_gates(shape, dtype=None):
                 drawn = [or_zeros(initializer()) for _ in range(4)]
                 parts = [draw((rows, self.units), dtype="float32") for draw in drawn]
                 return ops.cast(ops.concatenate(parts, axis=1), dtype)  # no QR in bfloat16
 
-            return self.add_weight(shape=(rows, 4 * self.units), initializer=of_gates, name=name)
+            return self.add_weight(shape=(rows, 4 * self.units), initializer=draw_gates, name=name)
 
         def forget_gate_of_one(shape, dtype=None):
             parts = ops.array([0.0, 1.0, 0.0, 0.0], dtype=dtype)

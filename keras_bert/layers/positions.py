@@ -195,11 +195,11 @@ class DisentangledPositions(Positions):
         vectors = self.layer_norm(embedding_table(self.table, dtype=self.compute_dtype))  # (2 K, D)
         vectors = project(self.dropout(vectors, training=training))  # (2 K, 3 D)
         scale = 1 / math.sqrt(self.num_terms * query.shape[-1])
-        of = self._of_one_query if query.shape[2] == 1 else self._of_all_queries
+        of = self._terms_of_one_query if query.shape[2] == 1 else self._terms_of_all_queries
         terms = of(query * scale, key * scale, vectors, query_positions, key_positions)
         return sum(terms[1:], terms[0])
 
-    def _of_one_query(self, query, key, vectors, query_positions, key_positions):
+    def _terms_of_one_query(self, query, key, vectors, query_positions, key_positions):
         """The terms (B, N, 1, K) of a single query."""
         rows = self.bucket(query_positions - key_positions)  # (B or 1, K)
         queries, keys = self._heads(vectors, rows)  # (B or 1, N, K, H)
@@ -210,7 +210,7 @@ class DisentangledPositions(Positions):
             terms.append(ops.sum(key * queries, axis=-1)[:, :, None])
         return terms
 
-    def _of_all_queries(self, query, key, vectors, query_positions, key_positions):
+    def _terms_of_all_queries(self, query, key, vectors, query_positions, key_positions):
         """The terms (B, N, S, S) of whole sequences.
 
         Tokens of a sequence are adjacent, so that the distance is that of places in the row.

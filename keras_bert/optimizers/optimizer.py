@@ -293,16 +293,16 @@ def hidden_matrices(model):
     """
     groups = model.encoder.layer_groups[1:]
     hidden = {id(v) for group in groups for layer in group for v in layer.trainable_variables}
-    of_variables = [
+    are_hidden = [
         id(variable) in hidden and len(variable.shape) == 2 and decays(variable)
         for variable in model.trainable_variables
     ]
-    if not any(of_variables):
+    if not any(are_hidden):
         raise InputError.naming(
             "{optimizer} muon is for the matrices of layers, and this model has none. Use adamw or "
             "adagrad."
         )
-    return of_variables
+    return are_hidden
 
 
 def decays(variable):

@@ -92,9 +92,9 @@ class LayerwiseAdamW(AdamW):
     def _correction(self, variable):
         """From the bias correction by the steps of the run to that by those of the variable."""
         first = self.first_steps[self._get_variable_index(variable)]
-        of_run = ops.cast(self.iterations + 1, variable.dtype)
-        of_its_own = ops.maximum(of_run - first, 1.0)
-        return self._start_correction(of_its_own) / self._start_correction(of_run)
+        step_of_run = ops.cast(self.iterations + 1, variable.dtype)
+        step_of_variable = ops.maximum(step_of_run - first, 1.0)
+        return self._start_correction(step_of_variable) / self._start_correction(step_of_run)
 
     def _start_correction(self, steps):
         return ops.sqrt(1.0 - ops.power(self.beta_2, steps)) / (1.0 - ops.power(self.beta_1, steps))

@@ -91,7 +91,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     dev = metrics["dev"]
     drawn = [_draw_learning_curve(metrics, folder / "learning_curve.png")]
     sizes = metrics.get("training_sizes") or {}
-    if any(len(of_start) > 1 for of_start in sizes.values()):
+    if any(len(sizes_of_start) > 1 for sizes_of_start in sizes.values()):
         drawn.append(_draw_training_sizes(metrics, folder / "training_sizes.png"))
     if metrics.get("by_layers"):
         drawn.append(_draw_layers(metrics, folder / "layers.png"))
@@ -345,8 +345,8 @@ def _with_deviations(axis, at, scores, colour, *, fmt, label):
     shown = {"color": colour, "linewidth": 1.6, "ms": 5, "capsize": 3, "elinewidth": 1.2}
     axis.errorbar(at, means, yerr=deviations, fmt=fmt, label=label, **shown)
     for x, score in zip(at, scores, strict=True):
-        of_seeds = [metric for metric in score["metrics"] if metric is not None]
-        axis.scatter([x] * len(of_seeds), of_seeds, s=8, color=colour, alpha=0.4, zorder=3)
+        seed_metrics = [metric for metric in score["metrics"] if metric is not None]
+        axis.scatter([x] * len(seed_metrics), seed_metrics, s=8, color=colour, alpha=0.4, zorder=3)
 
 
 def _on_dev(metrics, score):

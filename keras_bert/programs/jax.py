@@ -141,15 +141,15 @@ class _Steps:
         import jax
 
         model = self._model
-        trained, others, of_optimizer, of_metrics = state
+        trained, others, optimizer_values, metric_values = state
         batch = _Batch(batch)
 
         def loss_of(trained):
             mapping = [
                 *zip(model.trainable_variables, trained, strict=True),
                 *zip(model.non_trainable_variables, others, strict=True),
-                *zip(model.optimizer.variables, of_optimizer, strict=True),
-                *zip(model.metrics_variables, of_metrics, strict=True),
+                *zip(model.optimizer.variables, optimizer_values, strict=True),
+                *zip(model.metrics_variables, metric_values, strict=True),
                 *zip(self._constants, constants, strict=True),
             ]
             with keras.StatelessScope(mapping, collect_losses=True) as scope:
@@ -160,23 +160,23 @@ class _Steps:
             return scaled, (loss, seen, *(_values(scope, group) for group in changed))
 
         gradient_of = jax.value_and_grad(loss_of, has_aux=True)
-        (_, (loss, seen, others, of_metrics)), gradients = gradient_of(trained)
-        trained, of_optimizer, of_metrics = self._updated(
-            gradients, trained, of_optimizer, of_metrics
+        (_, (loss, seen, others, metric_values)), gradients = gradient_of(trained)
+        trained, optimizer_values, metric_values = self._updated(
+            gradients, trained, optimizer_values, metric_values
         )
-        logs, of_metrics = self._measured(of_metrics, batch, seen, loss)
-        return logs, (trained, others, of_optimizer, of_metrics)
+        logs, metric_values = self._measured(metric_values, batch, seen, loss)
+        return logs, (trained, others, optimizer_values, metric_values)
 
-    def _updated(self, gradients, trained, of_optimizer, of_metrics):
+    def _updated(self, gradients, trained, optimizer_values, metric_values):
         """The weights, the optimizer's variables, and the metrics, of which it may have one."""
         model, optimizer = self._model, self._model.optimizer
         if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
             # It applies gradients in one branch of a program, out of which no metric comes.
-            return *optimizer.stateless_apply(of_optimizer, gradients, trained), of_metrics
+            return *optimizer.stateless_apply(optimizer_values, gradients, trained), metric_values
         mapping = [
             *zip(model.trainable_variables, trained, strict=True),
-            *zip(optimizer.variables, of_optimizer, strict=True),
-            *zip(model.metrics_variables, of_metrics, strict=True),
+            *zip(optimizer.variables, optimizer_values, strict=True),
+            *zip(model.metrics_variables, metric_values, strict=True),
         ]
         with keras.StatelessScope(mapping) as scope:
             optimizer.apply(gradients, model.trainable_variables)
@@ -186,26 +186,26 @@ class _Steps:
     def evaluate(self, state, constants, batch):
         """One batch: -> (logs, state)."""
         model = self._model
-        trained, others, of_metrics = state
+        trained, others, metric_values = state
         batch = _Batch(batch)
         mapping = [
             *zip(model.trainable_variables, trained, strict=True),
             *zip(model.non_trainable_variables, others, strict=True),
-            *zip(model.metrics_variables, of_metrics, strict=True),
+            *zip(model.metrics_variables, metric_values, strict=True),
             *zip(self._constants, constants, strict=True),
         ]
         with keras.StatelessScope(mapping, collect_losses=True) as scope:
             seen = batch.rows_of(model(batch.x, training=False))
             loss = model.compute_loss(*seen, training=False)
         others = _values(scope, model.non_trainable_variables)
-        of_metrics = _values(scope, model.metrics_variables)
-        logs, of_metrics = self._measured(of_metrics, batch, seen, loss)
-        return logs, (trained, others, of_metrics)
+        metric_values = _values(scope, model.metrics_variables)
+        logs, metric_values = self._measured(metric_values, batch, seen, loss)
+        return logs, (trained, others, metric_values)
 
-    def _measured(self, of_metrics, batch, seen, loss):
+    def _measured(self, metric_values, batch, seen, loss):
         """-> (logs, the metrics' variables), with a batch added as Keras does."""
         model = self._model
-        mapping = list(zip(model.metrics_variables, of_metrics, strict=True))
+        mapping = list(zip(model.metrics_variables, metric_values, strict=True))
         with keras.StatelessScope(mapping) as scope:
             model._loss_tracker.update_state(loss, sample_weight=batch.rows)
             logs = model.compute_metrics(*seen)
@@ -409,8 +409,8 @@ class Devices:
 
     def on_replicas(self, function, signature, reads=(), assigned=()):
         """A function of a dataset's elements -> one of those of `one_each`, a list of results."""
-        of_batch = compiled(function, reads=reads, assigned=assigned)
-        return lambda batch: [of_batch(*batch)]
+        compute = compiled(function, reads=reads, assigned=assigned)
+        return lambda batch: [compute(*batch)]
 
 
 def _filled(dataset, count):

@@ -23,7 +23,7 @@ class _Callable:
     """The place of an argument that the other process calls, in this one, by its name."""
 
 
-def of_graphs(function):
+def under_tensorflow_only(function):
     """A function of `model` and other arguments, which on another backend runs under TensorFlow.
 
     A model that is not a folder is saved for it.

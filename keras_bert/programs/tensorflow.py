@@ -359,12 +359,12 @@ class Devices:
         if self._strategy is None or dataset is None:
             return dataset
 
-        def of_worker(context):
+        def worker_batches(context):
             count = context.num_replicas_in_sync // context.num_input_pipelines
             first = context.input_pipeline_id * count
             return parts(dataset, range(first, first + count), of=self.replicas)
 
-        return self._strategy.distribute_datasets_from_function(of_worker)
+        return self._strategy.distribute_datasets_from_function(worker_batches)
 
     @property
     def processors(self):

@@ -73,11 +73,11 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
 
     @functools.cached_property
     def _sums(self):
-        of_a_worker = self.num_replicas_in_sync // self.count
+        replicas_per_worker = self.num_replicas_in_sync // self.count
 
         def add(numbers):
             context = tf.distribute.get_replica_context()
-            is_first = context.replica_id_in_sync_group % of_a_worker == 0
+            is_first = context.replica_id_in_sync_group % replicas_per_worker == 0
             mine = numbers * tf.cast(is_first, tf.float32)
             return context.all_reduce(tf.distribute.ReduceOp.SUM, mine)
 

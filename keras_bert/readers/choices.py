@@ -53,7 +53,7 @@ class ChoiceSource(ExampleSource):
         self._given = parse_fields(fields, parts=("context", "choices", "label"))
         self._header, self._keeps_na = header, keep_na
         self._begin, self._is_never_0 = None, False
-        super().__init__(data, of_files={"header": header, "fields": fields}, **common)
+        super().__init__(data, file_settings={"header": header, "fields": fields}, **common)
 
     def _open(self, data):
         names = {*_CONTEXTS, *_LISTS}.union(*self._schema.values())

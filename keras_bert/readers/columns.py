@@ -82,12 +82,12 @@ def parse_fields(text, *, parts):
                 ",".join(f"{one}=…" for one in parts),
             )
         if name not in parts:
-            of_task = ""
+            other_task = ""
             if name in _TASKS_WITH:
                 task = argument("task", f'"{_TASKS_WITH[name]}"')
-                of_task = Naming(", a part of the examples of another task ({})", task)
+                other_task = Naming(", a part of the examples of another task ({})", task)
             raise InputError.naming(
-                '{fields} names "{}"{}. It should be {}.', name, of_task, listed(parts)
+                '{fields} names "{}"{}. It should be {}.', name, other_task, listed(parts)
             )
         if name in fields:
             raise InputError.naming('{fields} names "{}" twice.', name)

@@ -49,14 +49,14 @@ class CoreferenceSource(ExampleSource):
         for reason, count in self._skipped.items():
             yield f"{counted(count, 'mention')} left out, {reason}."
 
-    def _of_file(self, file):
+    def _read_file(self, file):
         number, line = file.first
         if any(line.startswith(_BEGIN) for line in islice(file.raw_lines(keep=True), number)):
             self.kind, self.how = "conll", "CoNLL-2012"
-            return self._of_2012(file.lines())
+            return self._read_conll_2012(file.lines())
         if looks_like_conllu(line):
             self.kind, self.how = "conllu", "CoNLL-U with Entity in MISC"
-            return self._of_corefud(file.lines())
+            return self._read_corefud(file.lines())
         if self._need_labels:
             raise InputError(
                 f"Could not read {self.name} as documents with coreference: line {number} is not "
@@ -69,7 +69,7 @@ class CoreferenceSource(ExampleSource):
             for number, text in file.lines()
         )
 
-    def _of_2012(self, lines):
+    def _read_conll_2012(self, lines):
         document = None
         for number, line in lines:
             cells = line.split()
@@ -108,7 +108,7 @@ class CoreferenceSource(ExampleSource):
         if document is not None:
             raise document.unended()
 
-    def _of_corefud(self, lines):
+    def _read_corefud(self, lines):
         document, field, number = None, 0, 0
         for number, line in lines:
             if line.startswith("#"):

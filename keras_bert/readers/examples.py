@@ -42,7 +42,7 @@ class ExampleSource:
             if labels are needed.
         schema: the columns of the data that a model was trained on, as another source has them.
         missing: "skip" or "error", whether a row that lacks a part is an error.
-        of_files: {name: value} of settings that sequences do not have.
+        file_settings: {name: value} of settings that sequences do not have.
 
     Attributes: `name`, `kind` (see `Table`), `description`, one line for the user on how the data
     are read, `schema`, the columns as a model folder stores them (None if there are none),
@@ -52,7 +52,7 @@ class ExampleSource:
     A subclass says how messages call an item of a sequence (ITEM), a row (ROW) and what objects
     have (UNIT, or `how` a file is read), what items are (ITEMS, a sentence) besides dictionaries
     (STRINGS, or lists of WORDS), and how a line begins by which a file is not recognised (COMMENT).
-    `_example` makes an example of a location and a row, and `_of_file` those of a text file.
+    `_example` makes an example of a location and a row, and `_read_file` those of a text file.
     """
 
     ITEM, ROW, UNIT, ITEMS = "text", "row", "", ""
@@ -75,14 +75,14 @@ class ExampleSource:
         unknown_labels=COUNT,
         schema=None,
         missing=SKIP,
-        of_files=None,
+        file_settings=None,
     ):
         self._need_labels, self._labels, self._schema = need_labels, labels, schema or {}
         self._accepted = labels if need_labels and unknown_labels == ERROR else None
         self._missing, self._left_out, self._count = missing, {}, 0
         self._records = self._open(data)
         self.name, self.kind = self._records.name, self._records.kind
-        for name, value in (of_files or {}).items():
+        for name, value in (file_settings or {}).items():
             if self.kind == "given" and value is not None:
                 raise InputError.naming(
                     "{} is for files; {} have no columns.", argument(name), self.name
@@ -94,9 +94,9 @@ class ExampleSource:
         return open_objects(data, item=self.ITEM, as_record=self._as_record, comment=self.COMMENT)
 
     def _examples_of(self, records):
-        return (self._of_file if isinstance(records, TextFile) else self._of_objects)(records)
+        return (self._read_file if isinstance(records, TextFile) else self._read_objects)(records)
 
-    def _of_objects(self, records):
+    def _read_objects(self, records):
         unit = self.UNIT or f"one {self.ITEM} per {records.location}"
         self.how = f"{records.format}, {unit}"
         return self._each(records, self._example)
@@ -324,14 +324,14 @@ def fold_numbers(examples, count):
         rarest = min(labels, key=lambda label: (frequencies[label], label), default=None)
         strata.setdefault(rarest, []).append(units[unit])
     folds, sizes = [count - 1] * len(examples), [0] * count
-    for _, of_stratum in sorted(strata.items(), key=lambda item: (-len(item[1]), str(item[0]))):
-        of_label = [0] * count
-        for numbers in of_stratum:
-            fold = min(range(count), key=lambda k: (of_label[k], sizes[k], k))
-            fold = count - 1 if len(of_stratum) == 1 else fold
+    for _, groups in sorted(strata.items(), key=lambda item: (-len(item[1]), str(item[0]))):
+        fold_sizes = [0] * count
+        for numbers in groups:
+            fold = min(range(count), key=lambda k: (fold_sizes[k], sizes[k], k))
+            fold = count - 1 if len(groups) == 1 else fold
             for number in numbers:
                 folds[number] = fold
-            of_label[fold] += len(numbers)
+            fold_sizes[fold] += len(numbers)
             sizes[fold] += len(numbers)
     return folds
 
@@ -377,7 +377,7 @@ def held_back(examples):
     labels = {k: Counter() for k in range(HELD_BACK)}
     for example, number in zip(examples, folds, strict=True):
         labels[number].update(_labels(example))
-    counts = Counter(label for of_fold in labels.values() for label in of_fold)
+    counts = Counter(label for fold_labels in labels.values() for label in fold_labels)
     total = sum(labels.values(), Counter())
 
     def suitability(k):

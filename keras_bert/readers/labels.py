@@ -115,16 +115,18 @@ def are_fractions(parts):
     return any(isinstance(part, float) and part != int(part) for part in parts)
 
 
-def named_labels(labels, of_model=()):
+def named_labels(labels, model_labels=()):
     """{a label as it is written: its name} of all labels of a column.
 
     If all are plain numbers, `1.0` is called `1`, as a table has the whole numbers of a column with
     gaps; 007, 1.10 and 1e5 are not plain. A label that the model has is called as the model does.
     Any other is called as it is written.
     """
-    ours = {_usual_name(name): name for name in of_model} | {name: name for name in of_model}
-    of_numbers = are_plain_numbers(labels)
-    names = {label: _usual_name(label) if of_numbers else label for label in labels}
+    ours = {_usual_name(name): name for name in model_labels} | {
+        name: name for name in model_labels
+    }
+    are_numbers = are_plain_numbers(labels)
+    names = {label: _usual_name(label) if are_numbers else label for label in labels}
     return {x: ours.get(x, ours.get(_usual_name(x), name)) for x, name in names.items()}
 
 
@@ -248,11 +250,11 @@ def sorted_labels(labels):
     return sorted(labels, key=order)
 
 
-def unknown_label(label, of_model):
+def unknown_label(label, model_labels):
     """The part of a message that says that a model does not have a label."""
     bare = label.strip(QUOTES)
-    quotes = f' Without its quotes it would be "{bare}".' if bare in of_model else ""
-    return f'unknown label "{label}". The model\'s labels are {quoted(of_model)}.{quotes}'
+    quotes = f' Without its quotes it would be "{bare}".' if bare in model_labels else ""
+    return f'unknown label "{label}". The model\'s labels are {quoted(model_labels)}.{quotes}'
 
 
 def unknown_labels_note(name, unknown):

@@ -124,7 +124,7 @@ def _read_file_of_pairs(data):
     """The result of `read_rated_pairs`, and the `TextSource` of another layout than its own."""
     wic = _rows_of_wic(data)
     if wic is not None:
-        return f"{data}: TSV, WiC", _of_wic(*wic), "wic", None
+        return f"{data}: TSV, WiC", _read_wic(*wic), "wic", None
     table = open_table(
         data,
         item="pair",
@@ -138,10 +138,10 @@ def _read_file_of_pairs(data):
             (line, {name.strip().casefold(): cell for name, cell in row.items()})
             for line, row in table
         )
-        pairs = [pair for line, row in rows for pair in _of_cosimlex(line, row, table)]
+        pairs = [pair for line, row in rows for pair in _read_cosimlex(line, row, table)]
         return f"{table.name}: {table.format}, CoSimLex", pairs, "cosimlex", None
     if not table.are_cells and {*_WIC[:-1]} <= {*table.names}:
-        pairs = [_of_superglue(line, record, table) for line, record in table]
+        pairs = [_read_superglue(line, record, table) for line, record in table]
         return f"{table.name}: {table.format}, SuperGLUE's WiC", pairs, "wic", None
     source = TextSource(table.file or data, texts=PAIR, form=score)
     pairs = []
@@ -173,7 +173,7 @@ def _rows_of_wic(data):
     return (file, rows) if is_wic else None
 
 
-def _of_cosimlex(line, row, table):
+def _read_cosimlex(line, row, table):
     """Two `RatedPair`s: of the same two words, in the one and in the other context."""
     for number in (1, 2):
         marked = marked_words(str(row[f"context{number}"]), line)
@@ -194,7 +194,7 @@ def _of_cosimlex(line, row, table):
             raise table.error(line, error) from None
 
 
-def _of_superglue(line, record, table):
+def _read_superglue(line, record, table):
     words = []
     for number in (1, 2):
         text = record.get(f"sentence{number}")
@@ -214,7 +214,7 @@ def _of_superglue(line, record, table):
     return RatedPair(*words, rating)
 
 
-def _of_wic(file, rows):
+def _read_wic(file, rows):
     """The pairs of NAME.data.txt, with the labels of NAME.gold.txt if that is there."""
     pairs = []
     for line, cells in rows:

@@ -71,21 +71,23 @@ class ScoredPairSource(TextSource):
     """
 
     def __init__(self, data, *, fields=None, schema=None, group_by_query=False, **common):
-        self._of_lists, self._groups, self._is_remembered = {}, group_by_query, False
+        self._columns_of_lists, self._groups, self._is_remembered = {}, group_by_query, False
         if _names_lists(fields):
             given = parse_fields(fields, parts=(*_PARTS, "anchor"))
             given = {"query" if part == "anchor" else part: names for part, names in given.items()}
-            self._of_lists = {p: [n.strip() for n in x.split(BETWEEN)] for p, x in given.items()}
+            self._columns_of_lists = {
+                p: [n.strip() for n in x.split(BETWEEN)] for p, x in given.items()
+            }
             fields = None
         elif fields is None and {"query"} <= {*(schema or {})} <= {*_PARTS}:
-            self._of_lists, schema, self._is_remembered = schema, None, True
+            self._columns_of_lists, schema, self._is_remembered = schema, None, True
         options = {"texts": PAIR, "form": score, "fields": fields, "schema": schema}
         super().__init__(data, **options, **common)
 
     @property
     def _header_names(self):
         usual = {*super()._header_names, *(n for names in _USUAL.values() for n in names)}
-        given = {n.casefold() for names in self._of_lists.values() for n in names}
+        given = {n.casefold() for names in self._columns_of_lists.values() for n in names}
         return usual | given | {"negative", "negatives", "neg"}
 
     def _examples_of(self, table):
@@ -102,13 +104,19 @@ class ScoredPairSource(TextSource):
 
     def _list_columns(self, table):
         """{part: columns} of a table of lists; None of pairs."""
-        of_lists = self._of_lists
+        list_columns = self._columns_of_lists
         if self._is_remembered:  # what is only for training may be missing
-            there = {part for part, names in of_lists.items() if all(map(table.column, names))}
-            needed = {*of_lists} - {"scores", "margins", *(["grades"] * (not self._need_labels))}
-            of_lists = {p: n for p, n in of_lists.items() if p in there} if needed <= there else {}
-        if of_lists:
-            columns = {p: [*map(table.existing, n)] for p, n in of_lists.items()}
+            there = {part for part, names in list_columns.items() if all(map(table.column, names))}
+            needed = {*list_columns} - {
+                "scores",
+                "margins",
+                *(["grades"] * (not self._need_labels)),
+            }
+            list_columns = (
+                {p: n for p, n in list_columns.items() if p in there} if needed <= there else {}
+            )
+        if list_columns:
+            columns = {p: [*map(table.existing, n)] for p, n in list_columns.items()}
             return self._checked_parts(table, columns)
         if not table.has_names or self.columns.given_names:
             return None
@@ -266,10 +274,10 @@ class ScoredPairSource(TextSource):
             lists.setdefault(pair.text, []).append(pair)
         self._count = 0  # of what is left of them
         self._columns = dict.fromkeys(("query", "passages", "grades"), [LABEL])
-        rows = ((of_query[0].line, of_query) for of_query in lists.values())
-        yield from self._each(rows, self._of_pairs)
+        rows = ((query_pairs[0].line, query_pairs) for query_pairs in lists.values())
+        yield from self._each(rows, self._list_of_pairs)
 
-    def _of_pairs(self, line, pairs):
+    def _list_of_pairs(self, line, pairs):
         grades = [pair.label for pair in pairs] if self._need_labels else None
         for pair in pairs if self._need_labels else ():
             self._check_grade(pair.line, pair.label, 0.0)

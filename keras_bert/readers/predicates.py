@@ -59,7 +59,7 @@ class PredicateSource(ExampleSource):
 
     _width = 0
 
-    def _of_file(self, file):
+    def _read_file(self, file):
         self.kind, self.labelled = "conll", True
         number, line = file.first
         cells = line.split()
@@ -106,7 +106,7 @@ class PredicateSource(ExampleSource):
                 f"{counted(len(arguments), 'column')} of arguments after it; every predicate needs "
                 "one, and other words have - in place of a base form.",
             )
-        yield from self._of_predicates(columns[0], predicates, arguments, begin, document)
+        yield from self._read_predicates(columns[0], predicates, arguments, begin, document)
 
     def _read_2012(self, columns, begin, document):
         if len(columns) < _SHORTEST_2012:
@@ -122,9 +122,9 @@ class PredicateSource(ExampleSource):
             raise self.error(begin, f"column {number}, of arguments, does not have the verb, (V*).")
         if self._need_labels and not arguments:
             predicates = []
-        yield from self._of_predicates(columns[3], predicates, arguments, begin, document)
+        yield from self._read_predicates(columns[3], predicates, arguments, begin, document)
 
-    def _of_predicates(self, words, predicates, arguments, begin, document):
+    def _read_predicates(self, words, predicates, arguments, begin, document):
         lines = tuple(range(begin, begin + len(words)))
         for number, predicate in enumerate(predicates):
             tags = self._tags(arguments[number], begin) if arguments else None
@@ -139,12 +139,12 @@ class PredicateSource(ExampleSource):
             word, message = error.args
             raise self.error(begin + word, message) from None
 
-    def _of_objects(self, records):
+    def _read_objects(self, records):
         keys = (records.peek() or (0, {}))[1]
         self.labelled = "tags" in keys
         tags = 'tags in "tags"' if self.labelled else "no tags"
         self.UNIT = f'words in "{"words" if "words" in keys else "text"}", {tags}'
-        return super()._of_objects(records)
+        return super()._read_objects(records)
 
     def _example(self, line, record):
         more = '. Expected "words", "predicate" ([first word, after the last word]) and "tags"'

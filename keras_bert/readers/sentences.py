@@ -111,19 +111,19 @@ class TaggedSource(ExampleSource):
         self._pretokenized, self._documents = pretokenized, {}
         self._tags_of_spans, self._span_key = SpanTagger(self), None
         columns = {"word_column": word_column, "tag_column": tag_column}
-        super().__init__(data, of_files=columns, **common)
+        super().__init__(data, file_settings=columns, **common)
 
     def _open(self, data):
-        of_items = {"item": self.ITEM, "as_record": self._as_record}
-        records = open_objects(data, comment="#", **of_items)
+        item_options = {"item": self.ITEM, "as_record": self._as_record}
+        records = open_objects(data, comment="#", **item_options)
         if isinstance(records, TextFile) and self._is_table(records):
             about = {"least": 1, "noun": "tagged words", "header_names": _NAMES}
-            records = open_table(records, **about, **of_items)
+            records = open_table(records, **about, **item_options)
         return records
 
     def _examples_of(self, records):
         if not isinstance(records, TextFile) and self._has_word_per_row(records):
-            return self._of_rows(records)
+            return self._read_rows(records)
         return super()._examples_of(records)
 
     def first_examples(self, examples):
@@ -209,13 +209,13 @@ class TaggedSource(ExampleSource):
 
     # Files with one word per line.
 
-    def _of_file(self, file):
+    def _read_file(self, file):
         self.kind = self._kind_of(file)
         if self.kind == "lines":
             self.labelled = False
             words = "words separated by spaces" if self._pretokenized else "split by the tokenizer"
             self.how = f"plain lines, one sentence per line, {words}"
-            return (self._of_text(line, number, number - 1) for number, line in file.lines())
+            return (self._tagged_text(line, number, number - 1) for number, line in file.lines())
         if self.kind == "conllu":
             names = CONLLU_COLUMNS
             columns = given_or_remembered(self._given, self._schema, names)
@@ -225,7 +225,7 @@ class TaggedSource(ExampleSource):
             self.schema = {"word": [names[word]], "tag": [names[tag]]}
             self.how = f"CoNLL-U, word in {names[word]}, tag in {names[tag]}"
             self._set_columns(word, tag, (names[word], names[tag]), empty={"", "_"})
-            return self._each(conllu_sentences(file.lines(), self), self._of_words)
+            return self._each(conllu_sentences(file.lines(), self), self._tagged_words)
         columns = choose_conll_columns(
             file,
             self,
@@ -239,14 +239,14 @@ class TaggedSource(ExampleSource):
         numbers = (f"column {n + 1}" for n in (columns.word, columns.tag) if n is not None)
         self._set_columns(columns.word, columns.tag, tuple(numbers))
         self._has_brackets = columns.has_brackets
-        return self._each(conll_sentences(file.lines(), self, columns), self._of_words)
+        return self._each(conll_sentences(file.lines(), self, columns), self._tagged_words)
 
     def _set_columns(self, word, tag, names, *, empty=frozenset([""])):
         """Sets the numbers of the cells of words and tags in a row, and the names of both."""
         self._word, self._tag, self._names, self._empty = word, tag, names, empty
         self.labelled = tag is not None
 
-    def _of_words(self, line, sentence):
+    def _tagged_words(self, line, sentence):
         """The `TaggedWords` of the number of a document and rows, (line, cells) of each word."""
         document, rows = sentence
         lines, cells = zip(*rows, strict=True)
@@ -255,14 +255,14 @@ class TaggedSource(ExampleSource):
         if self._tag is not None:
             tags = tuple([row[self._tag] for row in cells])
             if self._has_brackets:
-                tags = self._of_brackets(tags, lines)
+                tags = self._tags_of_brackets(tags, lines)
             if {*tags} <= self._empty:
                 tags = self._no_tags(self._names[1])
             else:
                 self._check_filled("tag", tags, lines)
         return TaggedWords(line, words, tags, lines, document, source=self)
 
-    def _of_brackets(self, cells, lines):
+    def _tags_of_brackets(self, cells, lines):
         try:
             return tags_of_brackets(cells)
         except ValueError as error:
@@ -282,7 +282,7 @@ class TaggedSource(ExampleSource):
                 message = f"{name} is empty; write _ for nothing."
             raise self.error(lines[cells.index("")], message)
 
-    def _of_rows(self, table):
+    def _read_rows(self, table):
         names = {role: self._column(table, role) for role in ("word", "tag", "sentence")}
         if names["tag"] is None and self._need_labels:
             raise self._no_column("tag", table)
@@ -295,7 +295,7 @@ class TaggedSource(ExampleSource):
         shown = tuple(f'"{names[role]}"' for role in ("word", "tag"))
         self._set_columns(0, 1 if names["tag"] else None, shown)
         sentences = grouped(self._cells_of_rows(table, **names), lambda line, cells, first: cells)
-        return self._each(sentences, self._of_words)
+        return self._each(sentences, self._tagged_words)
 
     def _no_column(self, role, table):
         """The InputError for a table without a column of words or tags."""
@@ -317,34 +317,34 @@ class TaggedSource(ExampleSource):
         """Yields (line, [the word, its tag]) of each row, and (line, END) between sentences."""
         number, begun = None, set()
         for line, row in table:
-            of_row = row.get(sentence)
-            if not is_missing(of_row, na=table.are_cells) and of_row != number:
+            given_id = row.get(sentence)
+            if not is_missing(given_id, na=table.are_cells) and given_id != number:
                 yield line, END
-                if of_row in begun:
+                if given_id in begun:
                     raise self.error(
                         line,
-                        f"sentence {of_row} comes again after other sentences. Sort the rows by "
+                        f"sentence {given_id} comes again after other sentences. Sort the rows by "
                         f'"{sentence}".',
                     )
-                begun.add(number := of_row)
+                begun.add(number := given_id)
             cells = (row.get(name) for name in (word, tag))
             yield line, ["" if cell is None else str(cell).strip() for cell in cells]
 
     # Objects with lists of words and tags.
 
-    def _of_objects(self, records):
+    def _read_objects(self, records):
         """The examples of dictionaries, whose keys are chosen by their names."""
         if self.kind == "given":
             self._word, self._tag = WORDS, TAGS
             self.labelled = any(self._tag in record for _, record in records)
-            return self._each(records, self._of_keys)
+            return self._each(records, self._read_keys)
         word = self._column(records, "word")
         if word is None and self._given["tag"] is None and TEXT_KEY in records.names:
             self._span_key = span_key(records.names, has_words=False)
         if self._span_key is not None:
             self.labelled = True
             self.how = f'{records.format}, text in "{TEXT_KEY}", spans in "{self._span_key}"'
-            return self._each(records, self._of_spans)
+            return self._each(records, self._read_spans)
         tag = self._column(records, "tag", is_list=True)
         for role, name in (("word", word), ("tag", tag)):
             if name is None and self._need_labels:
@@ -360,9 +360,9 @@ class TaggedSource(ExampleSource):
         tags = f'tags in "{tag}"' if self.labelled else "no tags"
         self.how = f"{records.format}, {words}, {tags}"
         self.schema = {"word": [word], "tag": [tag]} if self.labelled and word else None
-        return self._each(records, self._of_keys)
+        return self._each(records, self._read_keys)
 
-    def _of_keys(self, number, record):
+    def _read_keys(self, number, record):
         name = record.get(DOCUMENT_KEY)
         key = (number,) if name is None else str(name)
         document = self._documents.setdefault(key, len(self._documents))
@@ -371,7 +371,7 @@ class TaggedSource(ExampleSource):
         if record.get(self._word) is None and not self._need_labels:
             text = record.get(TEXT_KEY)
             text = text if self.kind == "given" else self._text(number, record, TEXT_KEY)
-            return self._of_text(text, number, document)
+            return self._tagged_text(text, number, document)
         words = self._strings(number, record, self._word)
         if not words and self._need_labels:
             raise Missing("a word", place=f'"{self._word}"')
@@ -382,7 +382,7 @@ class TaggedSource(ExampleSource):
             check_tag_per_word(words, tags, number, self)
         return TaggedWords(number, words or (), tags, document=document, source=self)
 
-    def _of_spans(self, number, record):
+    def _read_spans(self, number, record):
         """The `TaggedWords` of a text and its spans of characters."""
         name = record.get(DOCUMENT_KEY)
         key = (number,) if name is None else str(name)
@@ -392,7 +392,7 @@ class TaggedSource(ExampleSource):
             raise Missing("spans", place=f'"{self._span_key}"')
         text = self._text(number, record, TEXT_KEY)
         if spans is None:
-            return self._of_text(text, number, document)
+            return self._tagged_text(text, number, document)
         words, starts, tags = self._tags_of_spans(text, spans, number)
         if not words and self._need_labels:
             raise Missing("a word", place=f'"{TEXT_KEY}"')
@@ -402,7 +402,7 @@ class TaggedSource(ExampleSource):
     def _more_notes(self):
         return self._tags_of_spans.notes()
 
-    def _of_text(self, text, number, document):
+    def _tagged_text(self, text, number, document):
         """The `TaggedWords` of a string: split at white space now, or by a tokenizer later."""
         words = starts = None
         if self._pretokenized:

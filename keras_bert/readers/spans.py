@@ -124,14 +124,14 @@ class SpanSource(TaggedSource):
         shown = [f'"{_span_text(e, span)}" ({span.label})' for e, span in islice(spans, 3)]
         return f"First spans: {', '.join(shown)}" if shown else ""
 
-    def _of_objects(self, records):
+    def _read_objects(self, records):
         keys = {*records.names}
         if self.kind == "given":
             self.labelled = any(record.get("spans") is not None for _, record in records)
         else:
             has_tags = not self.labelled and self._column(records, "tag", is_list=True) is not None
             if has_tags or (records.are_cells and not self.labelled):
-                return super()._of_objects(records)
+                return super()._read_objects(records)
             for name in ("word", "tag"):
                 if self._given[name] is not None:
                     raise InputError(
@@ -162,12 +162,12 @@ class SpanSource(TaggedSource):
         return self._checked(super()._examples_of(records))
 
     def _checked(self, examples):
-        for example in self._of_tagged(examples) if self._has_tags else examples:
+        for example in self._spans_of_tags(examples) if self._has_tags else examples:
             labels = [span.label for span in example.spans or () if span.label is not None]
             self._check_labels(labels, example.error)
             yield example
 
-    def _of_tagged(self, examples):
+    def _spans_of_tags(self, examples):
         if self._need_labels or self._rejects_tags:
             examples = list(examples)  # all tags of a file together tell its scheme
             scheme, self._spelling = read_chunks(
@@ -230,7 +230,7 @@ class SpanPairSource(ExampleSource):
 
     def __init__(self, data, *, fields=None, **common):
         self._given = parse_fields(fields, parts=_PARTS)
-        super().__init__(data, of_files={"fields": fields}, **common)
+        super().__init__(data, file_settings={"fields": fields}, **common)
 
     def first_examples(self, examples):
         shown = [
@@ -238,17 +238,17 @@ class SpanPairSource(ExampleSource):
         ]
         return f"First pairs: {'; '.join(shown)}"
 
-    def _of_file(self, file):
+    def _read_file(self, file):
         raise InputError(
             f"Could not read {file.name} as pairs of spans: line {file.first[0]} is not a JSON "
             'object. Expected JSON Lines with {"words": […], "head": [start, end], "tail": [start, '
             'end], "label": "…"}.'
         )
 
-    def _of_objects(self, records):
+    def _read_objects(self, records):
         self._columns = given_or_remembered(self._given, self._schema, records.names)
         self.schema = self._columns or None
-        return super()._of_objects(records)
+        return super()._read_objects(records)
 
     def may_lack(self, key):
         return key in self._columns or super().may_lack(key)

@@ -84,7 +84,7 @@ class QuestionSource(ExampleSource):
         self._moves, self._given = wrong_offsets == "move", parse_fields(fields, parts=_PARTS)
         self._key, self._keys_of_first = dict(zip(_PARTS, _PARTS, strict=True)), None
         self._unlocated, self._without_start = 0, {}  # the first of each reason
-        super().__init__(data, of_files={"fields": fields}, **common)
+        super().__init__(data, file_settings={"fields": fields}, **common)
 
     def _open(self, data):
         file = open_source(data, item=self.ITEM, as_record=self._as_record)
@@ -96,7 +96,7 @@ class QuestionSource(ExampleSource):
         is_lines = self._first is not None and "data" not in self._first
         return json_table(file) if is_array or is_lines else file
 
-    def _of_file(self, file):
+    def _read_file(self, file):
         if self._given:
             raise InputError.naming(
                 "{} is SQuAD's JSON, whose names are known; {fields} is for other files.", self.name
@@ -108,9 +108,9 @@ class QuestionSource(ExampleSource):
         version = whole.get("version")
         version = f" (version {version})" if isinstance(version, str | int | float) else ""
         self.how = f"SQuAD JSON{version}"
-        return self._each(self._of_squad(whole), self._example)
+        return self._each(self._read_squad(whole), self._example)
 
-    def _of_objects(self, objects):
+    def _read_objects(self, objects):
         given = given_or_remembered(self._given, self._schema, objects.names)
         self._key |= {part: name for part, (name, *_) in given.items() if part in _PARTS}
         if any(part != name for part, name in self._key.items()):
@@ -128,7 +128,7 @@ class QuestionSource(ExampleSource):
                 record = {**record, key: parts}
             yield f"{location} {number}", record
 
-    def _of_squad(self, whole):
+    def _read_squad(self, whole):
         """Yields as `_located`, with the context of the paragraph in each record."""
         for article, paragraphs in self._parts(whole, "data", "the file"):
             for paragraph, about in self._parts(paragraphs, "paragraphs", f"article {article}"):

@@ -116,8 +116,8 @@ class TextGroupSource(ExampleSource):
             self._given = {"text": str(text_column)}
         self._header, self._keeps_na, self.score_range = header, keep_na, score_range
         self.form, self._with_own_negatives = None, []
-        of_files = {"header": header, "fields": fields, "text_column": text_column}
-        super().__init__(data, of_files=of_files, **common)
+        file_settings = {"header": header, "fields": fields, "text_column": text_column}
+        super().__init__(data, file_settings=file_settings, **common)
 
     def _open(self, data):
         usual = {*chain(*TEXT_NAMES, *PAIRS_OF_NAMES, *SCORE_NAMES)}
@@ -139,7 +139,7 @@ class TextGroupSource(ExampleSource):
         self._na = table.are_cells and not self._keeps_na
         self._are_items = self.kind == "given"
         if self._are_items:
-            return self._of_items(table)
+            return self._read_items(table)
         if self.kind == "lines":
             self._columns, self.form, self.how = {"text": ["1"]}, TEXTS, "plain lines"
         else:
@@ -153,7 +153,7 @@ class TextGroupSource(ExampleSource):
         self._names = _names_of(self._columns, self.form)
         return self._each(self._one_positive_each(table), self._example)
 
-    def _of_items(self, table):
+    def _read_items(self, table):
         forms = {form: line for line, (form, _, _) in reversed([*table])}
         if len(forms) > 1:
             (first, _), (second, line) = sorted(forms.items(), key=lambda item: item[1])[:2]
@@ -161,9 +161,9 @@ class TextGroupSource(ExampleSource):
                 line, f"{FORM_NAMES[second]}, and the first example is of {FORM_NAMES[first]}."
             )
         self.form = next(iter(forms), None)
-        return self._each(table, self._of_item)
+        return self._each(table, self._read_item)
 
-    def _of_item(self, line, item):
+    def _read_item(self, line, item):
         form, texts, label = item
         if form == SCORES and label is None and self._need_labels:
             raise Missing("a score", why=_NO_SCORE)

@@ -131,14 +131,14 @@ class TextSource(ExampleSource):
             na=not keep_na,
         )
         self._task = glue_task(glue) if glue is not None and is_file(data) else None
-        self._of_model = tuple(labels or ()) if form is not score else ()
+        self._model_labels = tuple(labels or ()) if form is not score else ()
         self._na_words = Counter()  # (a part, a word such as NA in its place)
         self._vectors, self._unclear, self._has_bars = 0, None, False
         self._thousands, self._has_decimals = None, False  # of scores in a file with semicolons
         self._rows = None
-        of_files = {**given, "header": header, "fields": fields, "glue": glue}
+        file_settings = {**given, "header": header, "fields": fields, "glue": glue}
         common |= {"labels": labels, "need_labels": need_labels}
-        super().__init__(data, of_files=of_files, **common)
+        super().__init__(data, file_settings=file_settings, **common)
 
     _header_names = property(lambda self: self.columns.header_names)
 
@@ -251,9 +251,9 @@ class TextSource(ExampleSource):
 
     def _more_notes(self):
         for (part, word), count in self._na_words.most_common():
-            of_part = self.columns.label if part == "label" else chain(*self.columns.texts)
+            part_names = self.columns.label if part == "label" else chain(*self.columns.texts)
             yield (
-                f'{counted(count, "row")} with "{word}" in {self._described(of_part)}, which is '
+                f'{counted(count, "row")} with "{word}" in {self._described(part_names)}, which is '
                 f"read as no {part}, as in pandas. If it is "
                 f"{'the name of a class' if part == 'label' else 'a text'}, set `keep_na=True` "
                 "(--keep-na)."
@@ -311,7 +311,7 @@ class TextSource(ExampleSource):
         Raises InputError if those of a file to train on are numbers, and not all of them whole.
         """
         written = dict.fromkeys(chain(*(e.labels for e in examples if e.label is not None)))
-        fraction = None if self._of_model or not self._need_labels else fraction_among(written)
+        fraction = None if self._model_labels or not self._need_labels else fraction_among(written)
         if fraction is not None:
             example = next(example for example in examples if fraction in example.labels)
             raise example.error(
@@ -322,7 +322,7 @@ class TextSource(ExampleSource):
                     fraction,
                 )
             )
-        names = named_labels(written, self._of_model)
+        names = named_labels(written, self._model_labels)
         for example in examples:
             if isinstance(example.label, tuple):
                 example.label = tuple(dict.fromkeys(names[label] for label in example.label))
@@ -430,7 +430,7 @@ class TextSource(ExampleSource):
             self._has_bars |= BETWEEN_LABELS in parts
             # Commas or semicolons, and labels on both sides of each.
             may_be_several = any(x in parts and all(map(str.strip, parts.split(x))) for x in ",;")
-            if may_be_several and parts not in self._of_model:
+            if may_be_several and parts not in self._model_labels:
                 self._unclear = self._unclear or (line, parts)
         return labels
 

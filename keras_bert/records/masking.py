@@ -193,7 +193,7 @@ def _whole(candidates, first):
 class _Words:
     """The words of a batch of examples: runs of candidates, each a whole word.
 
-    `of_token` (R, S) is the number of each token's word in its example, from 0 (-1: not a
+    `word_of_token` (R, S) is the number of each token's word in its example, from 0 (-1: not a
     candidate). `starts` and `ends` (R, W) are the first position of a word and the one after its
     last; `runs` (R, W) numbers the stretches without a special token; `counts` (R,) are the numbers
     of words.
@@ -205,18 +205,18 @@ class _Words:
         first = candidates & first
         after = np.ones_like(candidates)
         after[:, :-1] = (first | ~candidates)[:, 1:]
-        self.of_token = np.where(candidates, np.cumsum(first, axis=1) - 1, -1)
+        self.word_of_token = np.where(candidates, np.cumsum(first, axis=1) - 1, -1)
         self.counts = first.sum(axis=1)
         shape = (len(candidates), max(1, int(self.counts.max(initial=0))))
         self.starts = np.zeros(shape, np.int64)
         self.ends = np.zeros(shape, np.int64)
         self.runs = np.full(shape, -1)
         at = examples, positions = np.nonzero(first)
-        numbers = self.of_token[at]
+        numbers = self.word_of_token[at]
         self.starts[examples, numbers] = positions
         self.runs[examples, numbers] = np.cumsum(candidates & ~before, axis=1)[at]
         at = examples, positions = np.nonzero(candidates & after)
-        self.ends[examples, self.of_token[at]] = positions + 1
+        self.ends[examples, self.word_of_token[at]] = positions + 1
 
 
 def _choose_tokens(candidates, budgets, keys):
@@ -246,7 +246,7 @@ def _choose_words(words, budgets, keys):
         active = active[(left[active] > 0) & (rank + 1 < words.counts[active])]
         if not len(active):
             break
-    return np.take_along_axis(chosen, words.of_token, axis=1)
+    return np.take_along_axis(chosen, words.word_of_token, axis=1)
 
 
 def _choose_spans(words, budgets, keys):

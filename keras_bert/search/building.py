@@ -123,7 +123,11 @@ def _write_segment(folder, waiting: list[Row], rows, contents, first, bar):
     if contents.passages is not None:
         bounds = contents.passages(texts)
         places = np.array(
-            [(number, *bound) for number, of_text in enumerate(bounds) for bound in of_text],
+            [
+                (number, *bound)
+                for number, text_bounds in enumerate(bounds)
+                for bound in text_bounds
+            ],
             np.int32,
         )
         np.save(folder / PASSAGES, places)
@@ -221,11 +225,11 @@ def _merge(folder, group, about, words):
         tables.append(segment.table().take(kept))
         numbers = np.full(segment.count, -1, np.int64)
         numbers[kept] = count + np.arange(len(kept))
-        of_passages = numbers[segment.texts_of(np.arange(len(segment.vectors)))]
-        vectors.append(segment.vectors[of_passages >= 0])
+        number_of_passage = numbers[segment.texts_of(np.arange(len(segment.vectors)))]
+        vectors.append(segment.vectors[number_of_passage >= 0])
         if segment.passages is not None:
-            some = np.array(segment.passages[of_passages >= 0])
-            some[:, 0] = of_passages[of_passages >= 0]
+            some = np.array(segment.passages[number_of_passage >= 0])
+            some[:, 0] = number_of_passage[number_of_passage >= 0]
             places.append(some)
         count += len(kept)
     table = _one_table(tables)

@@ -41,7 +41,7 @@ def write_bulk(snapshot: Snapshot, path: Any, *, format: str, force: bool = Fals
     if VECTOR in snapshot.columns and format == OPENSEARCH:
         raise InputError('The index has a column called "vector", as the field of the vectors is.')
     check_output_file(path, is_ours=_is_bulk, force=force)
-    lines = _of_opensearch if format == OPENSEARCH else _of_qdrant
+    lines = _opensearch_lines if format == OPENSEARCH else _qdrant_lines
     count = 0
     with new_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         for id, row, vector in _passages(snapshot):
@@ -61,12 +61,12 @@ def _is_bulk(path):
     return isinstance(first, dict) and [*first] in (["index"], ["id", VECTOR, "payload"])
 
 
-def _of_qdrant(id, row, vector):
+def _qdrant_lines(id, row, vector):
     point = str(uuid.uuid5(uuid.NAMESPACE_URL, id))
     yield {"id": point, VECTOR: vector, "payload": row}
 
 
-def _of_opensearch(id, row, vector):
+def _opensearch_lines(id, row, vector):
     yield {"index": {"_id": id}}
     yield {VECTOR: vector, **row}
 

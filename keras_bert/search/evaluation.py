@@ -45,7 +45,7 @@ def evaluate_index(
     if not queries:
         raise InputError(f"{source.name} has no query with a relevant document.")
     relevant = [query.relevant for query in queries]
-    missing = {id for of_query in relevant for id in of_query}.difference(index.ids)
+    missing = {id for relevance in relevant for id in relevance}.difference(index.ids)
     if missing and report is not None:
         report(
             f"Note: {counted(len(missing), 'relevant document')} of the qrels are not in the "
@@ -60,9 +60,9 @@ def evaluate_index(
         ]
         metrics["by"][by] = _metrics(ranked, relevant)
         for query, ids in zip(queries, ranked, strict=True):
-            of_query = _metrics([ids], [query.relevant])
+            relevance = _metrics([ids], [query.relevant])
             row = {"query": query.id, "text": query.text, "by": by}
-            rows.append(row | {name: of_query[name] for name in _OF_QUERY} | {"first": ids[:10]})
+            rows.append(row | {name: relevance[name] for name in _OF_QUERY} | {"first": ids[:10]})
     if output is not None:
         write_table(iter(rounded(rows)), output, command="evaluate")
     return rounded(metrics)
@@ -91,7 +91,7 @@ def _each_way(texts, index, rerank, rerank_top):
 def _metrics(ranked, relevant):
     """`retrieval_metrics`, and the recall among the first hundred."""
     found = [
-        len(of_query.keys() & {*ids}) / len(of_query)
-        for ids, of_query in zip(ranked, relevant, strict=True)
+        len(relevance.keys() & {*ids}) / len(relevance)
+        for ids, relevance in zip(ranked, relevant, strict=True)
     ]
     return retrieval_metrics(ranked, relevant) | {_RECALL: sum(found) / len(found)}

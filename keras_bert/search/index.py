@@ -395,10 +395,10 @@ class Index:
         words = None if by == VECTORS else self._words_of(texts)
         depth = settings.top_k if reranker is None else max(settings.top_k, settings.rerank_top)
         hits = self._snapshot.ranked(vectors, words, top_k=depth, filter=filter)
-        results = [self._snapshot.results(of_query) for of_query in hits]
+        results = [self._snapshot.results(query_results) for query_results in hits]
         if reranker is not None:
             results = reranker.reranked(texts, results)
-        return [of_query[: settings.top_k] for of_query in results]
+        return [query_results[: settings.top_k] for query_results in results]
 
     def _reranker_of(self, model):
         """The `Reranker` of a model; the last one is kept."""
@@ -413,9 +413,9 @@ class Index:
         texts, snapshot = [*texts], self._snapshot
         vectors = self._query_vectors(texts, None)
         words = self._words_of(texts) if self.has_words else None
-        of_each = {VECTORS: (vectors, None), WORDS: (None, words), BOTH: (vectors, words)}
+        inputs_by_kind = {VECTORS: (vectors, None), WORDS: (None, words), BOTH: (vectors, words)}
         for by in BY if self.has_words else (VECTORS,):
-            ranked = snapshot.ranked(*of_each[by], top_k=top_k)
+            ranked = snapshot.ranked(*inputs_by_kind[by], top_k=top_k)
             yield by, [snapshot.id_of_texts(hit.text for hit in hits) for hits in ranked]
 
     def evaluate(

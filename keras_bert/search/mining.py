@@ -245,8 +245,10 @@ class _Corpus:
         """
         each: list[dict[str, tuple[Candidate, str]]] = [{} for _ in vectors]
         for snapshot in self._snapshots:
-            for found, of_vector in zip(each, self._found(snapshot, vectors, depth), strict=True):
-                for candidate, text in of_vector:
+            for found, candidates_of_vector in zip(
+                each, self._found(snapshot, vectors, depth), strict=True
+            ):
+                for candidate, text in candidates_of_vector:
                     known = found.get(candidate.text)
                     if known is None or known[0].score < candidate.score:
                         found[candidate.text] = candidate, text
@@ -280,10 +282,10 @@ def _vectors_in(snapshot, texts):
         there, alive = segment.column("text"), segment.alive
         is_there = pc.is_in(there, value_set=wanted).to_numpy(zero_copy_only=False)
         is_there = is_there if alive is None else is_there & alive
-        of_text = segment.texts_of(np.arange(len(segment.vectors)))
+        text_of_vector = segment.texts_of(np.arange(len(segment.vectors)))
         places: dict[int, list[int]] = {}
-        for row in np.flatnonzero(is_there[of_text]).tolist():
-            places.setdefault(int(of_text[row]), []).append(row)
+        for row in np.flatnonzero(is_there[text_of_vector]).tolist():
+            places.setdefault(int(text_of_vector[row]), []).append(row)
         for number, rows in places.items():
             found.setdefault(there[number].as_py(), np.array(segment.vectors[rows], np.float32))
     return found
@@ -339,13 +341,13 @@ def _mine(given, anchors, corpus, scores_of, *, progress) -> MinedNegatives:
     depth, texts = given.last_rank(most) + most, [*anchors]
     rejected: Counter = Counter()
     found: dict[str, list[Candidate]] = {}
-    of_positives, of_negatives = [], []
+    positive_scores, negative_scores = [], []
     with ProgressBar("Mining", unit="anchors", total=len(texts), enabled=progress) as bar:
         for start in range(0, len(texts), _TOGETHER):
             some = texts[start : start + _TOGETHER]
             scored = _scored(some, anchors, corpus, scores_of, depth)
             for text, candidates, positives, own in scored:
-                negatives, of_anchor = chosen(
+                negatives, rejected_of_anchor = chosen(
                     candidates,
                     own=own,
                     lowest=min(positives.values()),
@@ -353,10 +355,10 @@ def _mine(given, anchors, corpus, scores_of, *, progress) -> MinedNegatives:
                     most_positives=most,
                     anchor=text,
                 )
-                rejected += of_anchor
+                rejected += rejected_of_anchor
                 found[text] = negatives
-                of_positives += positives.values()
-                of_negatives += [negative.score for negative in negatives]
+                positive_scores += positives.values()
+                negative_scores += [negative.score for negative in negatives]
             bar.update(start + len(some))
     missing = [
         given.num_negatives - len(found[text])
@@ -366,12 +368,12 @@ def _mine(given, anchors, corpus, scores_of, *, progress) -> MinedNegatives:
     return MinedNegatives(
         rows=[*_rows(given.format, anchors, found)],
         pairs=len(missing),
-        negatives=len(of_negatives),
+        negatives=len(negative_scores),
         rejected={rule: rejected[rule] for rule in RULES if rejected[rule]},
         short=sum(number > 0 for number in missing),
         without=sum(number == given.num_negatives for number in missing),
-        positive_score=float(np.mean(of_positives)) if of_negatives else None,
-        negative_score=float(np.mean(of_negatives)) if of_negatives else None,
+        positive_score=float(np.mean(positive_scores)) if negative_scores else None,
+        negative_score=float(np.mean(negative_scores)) if negative_scores else None,
     )
 
 
@@ -402,11 +404,11 @@ def _scored(texts, anchors, corpus, scores_of, depth) -> Iterator[tuple[str, lis
             counted(len(pairs), "pair"),
             listed(map(str, scores[:3])),
         )
-    of_pair = dict(zip(pairs, scores.tolist(), strict=True))
+    score_of_pair = dict(zip(pairs, scores.tolist(), strict=True))
     for text, others, positives, own in each:
-        again = [Candidate(of_pair[text, other.text], other.text) for other in others]
+        again = [Candidate(score_of_pair[text, other.text], other.text) for other in others]
         again.sort(key=lambda candidate: (-candidate.score, candidate.text))
-        yield text, again, {positive: of_pair[text, positive] for positive in positives}, own
+        yield text, again, {positive: score_of_pair[text, positive] for positive in positives}, own
 
 
 # Rows.

@@ -55,13 +55,13 @@ def passages(task: TextEmbedder, texts: list[str]) -> list[list[tuple[int, int]]
         while long and (not some or size + len(texts[long[0]]) <= _CHARACTERS_TOGETHER):
             size += len(texts[long[0]])
             some.append(long.pop(0))
-        every = _of_long(task, [texts[number] for number in some], room)
+        every = _passages_of_long(task, [texts[number] for number in some], room)
         for number, bounds in zip(some, every, strict=True):
             result[number] = bounds or result[number]
     return result
 
 
-def _of_long(task, texts, room):
+def _passages_of_long(task, texts, room):
     """Yields the passages of each text, [] of one without tokens."""
     lower = task.settings.lowercase
     as_read = [text.lower() if lower and len(text.lower()) == len(text) else text for text in texts]

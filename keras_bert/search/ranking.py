@@ -148,7 +148,7 @@ class Snapshot:
             alive = [self._passages_of(*pair) for pair in zip(self.segments, self._alive)]  # noqa: B905
             self._bm25 = Bm25(self.segments, alive, k1=about["k1"], b=about["b"])
         options = {"top_k": count, "allowed": allowed, "order": self._ids_of}
-        every = [self._bm25.best(of_query, **options) for of_query in words]
+        every = [self._bm25.best(query_words, **options) for query_words in words]
         width = max((best.rows.shape[1] for best in every), default=0)
         rows = np.full((len(words), width), -1, np.int64)
         scores = np.full((len(words), width), -np.inf, np.float32)
@@ -165,9 +165,9 @@ class Snapshot:
             best = best_of(min(count, every))
             hits = [self._hits(rows, scores) for rows, scores in zip(*best, strict=True)]
             is_full = best.rows[:, -1:] >= 0  # there may be more passages
-            few = [len(of_query) < top_k for of_query in hits]
+            few = [len(query_words) < top_k for query_words in hits]
             if not has_passages or count >= every or not (np.array(few) & is_full.any(1)).any():
-                return [of_query[:top_k] for of_query in hits]
+                return [query_words[:top_k] for query_words in hits]
             count *= 2
 
     def _hits(self, rows, scores):
@@ -255,9 +255,9 @@ class Snapshot:
     def _text_numbers(self, passages):
         """The numbers of the texts of passages, int64 (M,), over all segments."""
         numbers = np.empty(len(passages), np.int64)
-        of_segment = np.searchsorted(self._first_passages, passages, side="right") - 1
-        for place in np.unique(of_segment):
-            some = of_segment == place
+        segment_of_passage = np.searchsorted(self._first_passages, passages, side="right") - 1
+        for place in np.unique(segment_of_passage):
+            some = segment_of_passage == place
             local = passages[some] - self._first_passages[place]
             numbers[some] = self.segments[place].texts_of(local) + self._first_texts[place]
         return numbers

@@ -89,12 +89,12 @@ class Reranker:
         ]
         scores, ordered, first = self.scores(pairs), [], 0
         for rows in results:
-            of_rows = scores[first : first + len(rows)]
+            row_scores = scores[first : first + len(rows)]
             first += len(rows)
-            order = np.argsort(-of_rows, kind="stable").tolist()
+            order = np.argsort(-row_scores, kind="stable").tolist()
             ordered.append(
                 [
-                    {**rows[number], "rank": rank, "score": float(of_rows[number])}
+                    {**rows[number], "rank": rank, "score": float(row_scores[number])}
                     for rank, number in enumerate(order, start=1)
                 ]
             )

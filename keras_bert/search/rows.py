@@ -60,7 +60,7 @@ class Rows:
             self._columns, self._id = None, None
             return
         schema = dict(schema or {})
-        (of_ids,) = schema.pop("id", [None])
+        (trained_id_column,) = schema.pop("id", [None])
         reading = settings.part(TextFileSettings)
         source = TextSource(data, need_labels=False, schema=schema, **reading)
         source.keep_rows()
@@ -68,7 +68,7 @@ class Rows:
         report_source(source, report)
         source.at_end = partial(report_notes, source, report)
         self._source, self.name = source, source.name
-        self._id = self._id_column(id_column, of_ids)
+        self._id = self._id_column(id_column, trained_id_column)
         self.schema = {**(source.schema or {}), **({"id": [self._id]} if self._id else {})}
         text = (source.schema or {}).get("text", [])
         own = [self._id, *(text if len(text) == 1 else [])]

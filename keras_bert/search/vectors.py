@@ -63,9 +63,9 @@ class Int8Vectors:
         vectors = np.asarray(vectors, np.float32)
         if ranges is None:
             ranges = np.stack([vectors.min(axis=0), vectors.max(axis=0)])
-        of_ranges = cls.with_ranges(None, ranges)
-        codes = np.floor((vectors - np.asarray(ranges, np.float32)[0]) / of_ranges.step)
-        return replace(of_ranges, codes=(np.clip(codes, 0, 255) - 128).astype(np.int8))
+        without_codes = cls.with_ranges(None, ranges)
+        codes = np.floor((vectors - np.asarray(ranges, np.float32)[0]) / without_codes.step)
+        return replace(without_codes, codes=(np.clip(codes, 0, 255) - 128).astype(np.int8))
 
     @classmethod
     def with_ranges(cls, codes: Any, ranges: np.ndarray) -> "Int8Vectors":
@@ -268,9 +268,9 @@ def _pair_scores(queries, vectors, *, by):
 def vectors_of(parts: Sequence[Any], begins: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The vectors with some numbers (M,), float32 (M, D); `begins` are the first of each part."""
     vectors = None
-    of_part = np.searchsorted(begins, rows, side="right") - 1
-    for part in np.unique(of_part):
-        wanted = of_part == part
+    part_of_row = np.searchsorted(begins, rows, side="right") - 1
+    for part in np.unique(part_of_row):
+        wanted = part_of_row == part
         some = np.asarray(parts[part][rows[wanted] - begins[part]], np.float32)
         if vectors is None:
             vectors = np.empty((len(rows), some.shape[1]), np.float32)

@@ -187,7 +187,7 @@ class Bm25:
         self._k1, self._b = k1, b
         lengths = [s.lengths if s.alive is None else s.lengths[s.alive] for s in self._segments]
         self._count = sum(map(len, lengths))
-        total = sum(int(of_segment.sum(dtype=np.int64)) for of_segment in lengths)
+        total = sum(int(segment_scores.sum(dtype=np.int64)) for segment_scores in lengths)
         self._mean = total / self._count if total else 1.0
 
     def scores(self, words: Sequence[str]) -> list[np.ndarray]:
@@ -197,13 +197,13 @@ class Bm25:
             found = [segment.occurrences(word) for segment in self._segments]
             with_word = sum(len(passages) for passages, _ in found)
             idf = np.log1p((self._count - with_word + 0.5) / (with_word + 0.5))
-            for segment, of_segment, (passages, counts) in zip(
+            for segment, segment_scores, (passages, counts) in zip(
                 self._segments, scores, found, strict=True
             ):
                 lengths = segment.lengths[passages] / self._mean
                 norm = self._k1 * (1 - self._b + self._b * lengths)
-                of_segment[passages] += idf * counts / (counts + norm)
-        return [of_segment.astype(np.float32) for of_segment in scores]
+                segment_scores[passages] += idf * counts / (counts + norm)
+        return [segment_scores.astype(np.float32) for segment_scores in scores]
 
     def best(self, words: Sequence[str], *, top_k: int, allowed: Sequence[Any], order: Any) -> Best:
         """The `Best` passages for the words of one query: those with one of the words.
@@ -215,8 +215,8 @@ class Bm25:
             order: see `keras_bert.search.vectors.most_similar`.
         """
         scores = [
-            of_segment if mask is None else np.where(mask, of_segment, 0)
-            for of_segment, mask in zip(self.scores(words), allowed, strict=True)
+            segment_scores if mask is None else np.where(mask, segment_scores, 0)
+            for segment_scores, mask in zip(self.scores(words), allowed, strict=True)
         ]
         scores = np.concatenate([np.zeros(0, np.float32), *scores])
         rows = np.flatnonzero(scores > 0)

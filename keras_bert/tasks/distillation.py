@@ -92,16 +92,16 @@ class TaughtLoss(keras.losses.Loss):
         self.temperature, self.label_weight = temperature, label_weight
 
     def call(self, y_true, y_pred):
-        of_labels = {LABELS: 1, DECISIONS: self.size, SCORES: 1, VECTORS: 0}[self.kind]
+        label_columns = {LABELS: 1, DECISIONS: self.size, SCORES: 1, VECTORS: 0}[self.kind]
         shape = y_true.shape
         if self.kind == VECTORS:
             return ops.sum(ops.square(y_pred[:, 0] - y_true[:, 1:]), axis=-1)
         rank = len(y_pred.shape)
-        if len(shape) != rank or shape[-1] != 1 + of_labels + self.size:
+        if len(shape) != rank or shape[-1] != 1 + label_columns + self.size:
             is_column = self.kind == LABELS and len(shape) == rank  # (B, 1) in place of (B,)
             return self._own(y_true[..., 0] if is_column else y_true, y_pred)
-        known, labels = y_true[..., 0], y_true[..., 1 : 1 + of_labels]
-        answers = y_true[..., 1 + of_labels :]
+        known, labels = y_true[..., 0], y_true[..., 1 : 1 + label_columns]
+        answers = y_true[..., 1 + label_columns :]
         own = self._own(labels[..., 0] if self.kind == LABELS else labels, y_pred)
         weight = self.label_weight * known
         return (1 - weight) * self._distance(answers, y_pred) + weight * own
@@ -122,8 +122,8 @@ class TaughtLoss(keras.losses.Loss):
         scale = self.temperature**2
         answers, predictions = answers / self.temperature, predictions / self.temperature
         if self.kind == LABELS:
-            of_teacher, of_student = ops.log_softmax(answers), ops.log_softmax(predictions)
-            return scale * ops.sum(ops.exp(of_teacher) * (of_teacher - of_student), axis=-1)
+            teacher_log, student_log = ops.log_softmax(answers), ops.log_softmax(predictions)
+            return scale * ops.sum(ops.exp(teacher_log) * (teacher_log - student_log), axis=-1)
         yes = ops.sigmoid(answers)
         entropy = ops.binary_crossentropy(yes, answers, from_logits=True)
         losses = ops.binary_crossentropy(yes, predictions, from_logits=True) - entropy

@@ -40,7 +40,7 @@ def _place(example, start, end):
     return [int(first), int(np.searchsorted(words[:, 0], end, side="left"))]
 
 
-def of_whole_text(task, example, outputs):
+def whole_text_prediction(task, example, outputs):
     """Reads a label, labels or a score of a text, a pair, or two spans."""
     prediction = _parts_of(example)
     if "labels" not in outputs:
@@ -85,7 +85,7 @@ def _described(example, start, end):
     return {"start": start, "end": end, "words": words, "text": text[start:end]}
 
 
-def of_words(task, example, outputs):
+def tagged_words_prediction(task, example, outputs):
     """Reads a tag for each word."""
     text, words = words_in_text(example)
     length = int(outputs["lengths"])
@@ -109,7 +109,7 @@ def of_words(task, example, outputs):
     return prediction if example.tags is None else {**prediction, "expected": list(example.tags)}
 
 
-def of_question(task, example, outputs):
+def question_prediction(task, example, outputs):
     """Reads the answer to a question."""
     prediction = {} if example.id is None else {"id": example.id}
     prediction |= {"question": example.question, "answer": outputs["answer"].decode()}
@@ -120,7 +120,7 @@ def of_question(task, example, outputs):
     return prediction
 
 
-def of_choices(task, example, outputs):
+def choice_prediction(task, example, outputs):
     """Reads one of several choices."""
     probabilities = outputs["probabilities"][: len(example.choices)].astype(float).tolist()
     prediction = {
@@ -135,7 +135,7 @@ def of_choices(task, example, outputs):
     return {**prediction, "probabilities": probabilities}
 
 
-def of_spans(task, example, outputs):
+def spans_prediction(task, example, outputs):
     """Reads labelled spans."""
     length = int(outputs["lengths"])
     names = ("starts", "ends", "scores")
@@ -156,7 +156,7 @@ def of_spans(task, example, outputs):
     return prediction
 
 
-def of_clusters(task, example, outputs):
+def clusters_prediction(task, example, outputs):
     """Reads clusters of spans."""
     length = int(outputs["lengths"])
     columns = (outputs[name][:length].tolist() for name in ("clusters", "starts", "ends"))

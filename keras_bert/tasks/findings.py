@@ -85,8 +85,8 @@ def example_findings(train, dev, *, advice=""):
 
     `advice` is a sentence on what else helps against texts in both.
     """
-    of_train = set(map(_content, train))
-    shared = [example for example in dev or () if _content(example) in of_train]
+    train_contents = set(map(_content, train))
+    shared = [example for example in dev or () if _content(example) in train_contents]
     if shared:
         has_or_have = "has" if len(shared) == 1 else "have"
         yield _sentences(

@@ -89,8 +89,8 @@ class GlobalMean(keras.losses.Loss):
         sums = [ops.cast(x, losses.dtype) for x in (ops.sum(losses), count, examples)]
         whole, count, examples = ops.unstack(sum_over_replicas(ops.stack(sums)))
         if by_weight:
-            of_batch, of_example = ops.unstack(ops.cast(self._divisors, losses.dtype))
-            divisor = of_batch + of_example * examples
+            per_batch, per_example = ops.unstack(ops.cast(self._divisors, losses.dtype))
+            divisor = per_batch + per_example * examples
             count = ops.where(divisor > 0, divisor, count)
         part = ops.divide_no_nan(sums[0], count)
         mean = ops.divide_no_nan(whole, count) / replica_count()

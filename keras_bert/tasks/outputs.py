@@ -35,8 +35,8 @@ def collected_outputs(model, count, batches):
     }
     for numbers, batch in batches:
         for name, output in batch.items():
-            for number, of_sequence in zip(numbers, np.asarray(output), strict=True):
-                outputs[name][number] = of_sequence
+            for number, sequence_output in zip(numbers, np.asarray(output), strict=True):
+                outputs[name][number] = sequence_output
     return outputs
 
 

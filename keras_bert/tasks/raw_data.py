@@ -304,8 +304,8 @@ class LabelledModel(ReadingModel):
         check_in_memory(x, y=y, sample_weight=sample_weight)
         weights = None if sample_weight is None else weights_of_rows(x, sample_weight)
         if y is not None:
-            x, of_labels = self.with_labels(x, y)
-            columns = {**of_labels, **columns}
+            x, label_columns = self.with_labels(x, y)
+            columns = {**label_columns, **columns}
         if "unknown_labels" in self.SETTINGS.names() and labelled:
             columns = {"unknown_labels": ERROR, **columns}
         source = self.read(

@@ -29,7 +29,7 @@ class SummedMetrics:
     metrics: Callable
     labels: Sequence[str] = ()
 
-    def of_samples(self, counts):
+    def metrics_of_samples(self, counts):
         """Returns ({metric: (R,)}, F1 (R, L) by label) of R samples.
 
         `counts` (R, N) is how often each example is in a sample.
@@ -37,7 +37,7 @@ class SummedMetrics:
         sums = {name: counts @ part for name, part in self.parts.items()}
         by_label = np.zeros((len(counts), 0))
         if self.labels:
-            by_label = f1(*of_labels(sums))
+            by_label = f1(*counts_of_labels(sums))
         return self.metrics(sums), by_label
 
     @property
@@ -56,8 +56,8 @@ def label_counts(triples: Iterable[tuple[Iterable, Iterable, Iterable]], labels:
     rows, columns, values, count = [], [], [], 0
     for row, triple in enumerate(triples):
         count = row + 1
-        for side, of_side in enumerate(triple):
-            for label, times in Counter(of_side).items():
+        for side, labels_of_side in enumerate(triple):
+            for label, times in Counter(labels_of_side).items():
                 if label in numbers:
                     rows.append(row)
                     columns.append(side * len(labels) + numbers[label])
@@ -66,7 +66,7 @@ def label_counts(triples: Iterable[tuple[Iterable, Iterable, Iterable]], labels:
     return sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=shape))
 
 
-def of_labels(sums):
+def counts_of_labels(sums):
     """{"labels": (..., 3 L), …} -> correct, predicted and expected, each (..., L)."""
     return np.split(sums[LABELS], 3, axis=-1)
 
@@ -91,7 +91,7 @@ def precision_recall_f1(correct, predicted, expected):
     }
 
 
-def of_all_labels(correct, predicted, expected):
+def scores_over_labels(correct, predicted, expected):
     """`precision_recall_f1` over all labels together (micro)."""
     return precision_recall_f1(*(side.sum(axis=-1) for side in (correct, predicted, expected)))
 

@@ -33,6 +33,6 @@ def row_ids(rows):
     return tf.cumsum(tf.tensor_scatter_nd_add(zeros, ends[:, None], tf.ones_like(ends)))[:-1]
 
 
-def of_values(dense, rows):
+def per_value(dense, rows):
     """One number per row, (B,), repeated for each value of ragged rows (B, None): (T,)."""
     return tf.gather(dense, row_ids(rows))

@@ -83,7 +83,7 @@ def _post_processor(vocabulary, template):
     )
 
 
-def of_bert_words(model, decoder, *, lowercase):
+def bert_words_tokenizer(model, decoder, *, lowercase):
     """A tokenizer that normalizes and splits a text as BERT does."""
     from tokenizers import Tokenizer, pre_tokenizers
 

@@ -252,17 +252,17 @@ class BestModel(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         if best_record(self.history.records, self.task.METRIC) is self.history.records[-1]:
-            variables, _ = _of_task(self.task)
+            variables, _ = _variables_of(self.task)
             write_variables(self.path, variables)
 
 
 def restore_best(task, path):
     """Restores the weights that `BestModel` wrote."""
-    variables, frozen = _of_task(task)
+    variables, frozen = _variables_of(task)
     read_variables(path, variables, ignored=frozen)
 
 
-def _of_task(task):
+def _variables_of(task):
     return _changing({weight.path: weight for weight in task.weights}, frozen_weights(task))
 
 

@@ -152,11 +152,11 @@ def regression(vectors, labels, count):
     kernel, bias = np.zeros((vectors.shape[1], count)), np.full(count, _NEVER)
     if labels.ndim == 2:
         for label in range(count):
-            of_label = labels[:, label] > 0
-            if of_label.all():
+            has_label = labels[:, label] > 0
+            if has_label.all():
                 bias[label] = -_NEVER
-            elif of_label.any():
-                fitted = _fitted(vectors, of_label)
+            elif has_label.any():
+                fitted = _fitted(vectors, has_label)
                 kernel[:, label], bias[label] = fitted.coef_[0], fitted.intercept_[0]
         return kernel, bias
     fitted = _fitted(vectors, labels)

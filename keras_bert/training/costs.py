@@ -111,25 +111,27 @@ def steps_in(minutes, model, sources, *, spent, compile_model, evaluate_every, m
     before = [keras.ops.convert_to_numpy(variable) for variable in model.variables]
     compile_model()
     costs = [
-        _measure(model, source, seconds=np.clip(_FRACTION_MEASURED * 60 * of_phase, *_MEASURED))
-        for of_phase, source in zip(minutes, sources, strict=True)
+        _measure(
+            model, source, seconds=np.clip(_FRACTION_MEASURED * 60 * phase_minutes, *_MEASURED)
+        )
+        for phase_minutes, source in zip(minutes, sources, strict=True)
     ]
     for variable, value in zip(model.variables, before, strict=True):
         variable.assign(value)
     plan, so_far = [], spent()
-    for of_phase, cost in zip(minutes, costs, strict=True):
+    for phase_minutes, cost in zip(minutes, costs, strict=True):
         # At the end of a phase, and at the start of the run.
         evaluations = cost.evaluation * (1 if plan else 2)
         overhead = so_far + cost.start + evaluations
         seconds_per_step = cost.step + cost.evaluation / evaluate_every
-        steps = ((1 - _RESERVE) * 60 * of_phase - overhead) / seconds_per_step
+        steps = ((1 - _RESERVE) * 60 * phase_minutes - overhead) / seconds_per_step
         if steps < _FEWEST_STEPS:
             needed = (overhead + _FEWEST_STEPS * seconds_per_step) / (1 - _RESERVE)
             raise InputError.naming(
                 "{minutes} is {:g}, and a step takes {:.3g} seconds on this machine, after {:.0f} "
                 "seconds for the start and evaluations: there is time for {}. Expected at least "
                 "{}, which take about {}. Use more minutes, a smaller model or a smaller batch.",
-                of_phase,
+                phase_minutes,
                 cost.step,
                 overhead,
                 counted(max(0, int(steps)), "step"),

@@ -259,23 +259,23 @@ def _inferred(teacher, train, kind):
 
 def _read(settings, teacher, kind, report):
     """-> (training examples, dev examples), with labels or without."""
-    of_task = type(teacher)
+    teacher_class = type(teacher)
     reading = {**settings.columns}
     inferred = teacher.inferred_arguments if kind != VECTORS else {}
 
     def read(data, schema, **options):
         examples = []
         for path in files_of(data):
-            source = of_task.read(
+            source = teacher_class.read(
                 path, schema=schema, inferred_arguments=inferred, **{**reading, **options}
             )
             report_source(source, report)
-            of_file = list(source)
+            file_examples = list(source)
             for note in dict.fromkeys(source.notes()):
                 report(f"Note: {note}")
-            if not of_file:
+            if not file_examples:
                 raise InputError(f"{source.name} contains no texts.")
-            examples += of_file
+            examples += file_examples
             schema = source.schema
         return examples, schema
 

@@ -167,8 +167,12 @@ def line_on_new_head(why, earlier, options):
         return f"The head is new: {why} Its own head and options are not kept."
     left = {name: value for name, value in earlier.options.items() if name not in options}
     line = f"The head is new: {why} Its own head is not kept ({_described(left) or 'no options'})."
-    of_reading = _described(options)
-    return f"{line} Its options for reading files are kept: {of_reading}." if of_reading else line
+    reading_options = _described(options)
+    return (
+        f"{line} Its options for reading files are kept: {reading_options}."
+        if reading_options
+        else line
+    )
 
 
 def line_on_labels(earlier, labels):

@@ -173,10 +173,10 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
 
 def sweep_given(given, report, *, chosen=frozenset()):
     """`sweep` of the arguments `given`; the arguments are those of `finetune_given`."""
-    of_run = finetune_settings(given.get("task", "classifier"))
+    run_settings = finetune_settings(given.get("task", "classifier"))
     settings = sweep_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
-    first = of_run.of(next(iter(settings.runs().values())))
+    first = run_settings.of(next(iter(settings.runs().values())))
     with scope_of_run(settings, report, command="sweep"):
         data = read_data(first, given, report)
         default_settings = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
@@ -184,7 +184,7 @@ def sweep_given(given, report, *, chosen=frozenset()):
         count = len(data.train.examples)
         settings = data.recipe.resolved(settings)
         settings = data.recipe.with_defaults_of_sweep(settings, count, report)
-        runs = {name: of_run.of(run) for name, run in settings.runs().items()}
+        runs = {name: run_settings.of(run) for name, run in settings.runs().items()}
         one_run = _runs_on(data, report)
         return run_series(
             settings,
@@ -335,8 +335,8 @@ def finetune_on(data, settings, report, *, encoded=None, command="finetune"):
             return folder.read_metrics()
         task, examples = data.recipe.build(settings, report), data.train
         if count < len(data.train.examples):
-            of_all = counted(len(data.train.examples), "training example")
-            report(f"Training on {count:,} of the {of_all}.")
+            examples_in_all = counted(len(data.train.examples), "training example")
+            report(f"Training on {count:,} of the {examples_in_all}.")
             drawn = sample(data.train.examples, count, seed=settings.seed)
             examples = task.features(drawn, labelled=True)
             plan = finetuning_plan(settings, examples)

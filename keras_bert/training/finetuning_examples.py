@@ -111,8 +111,10 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
         labels = of_task.labels_with(inferred_arguments, **arguments)
         if not earlier.has_labels(labels) and earlier.shares_labels(labels):
             report(line_on_labels(earlier.labels, labels))
-            of_labels = earlier.options_with(labels)
-            options = {name: value for name, value in options.items() if name not in of_labels}
+            options_of_labels = earlier.options_with(labels)
+            options = {
+                name: value for name, value in options.items() if name not in options_of_labels
+            }
         elif not earlier.has_labels(labels):
             why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
     if why_new is not None:
@@ -165,12 +167,12 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
 def _line_on_pooling(encoder, of_task):
     """A line on the pooling of a head, which is that of the model's folder."""
     pooling = encoder.came_with_pooling
-    of_class = encoder.tensor_names(encoder.config).names_for(of_task.TASK_TYPE).pooling
+    usual = encoder.tensor_names(encoder.config).names_for(of_task.TASK_TYPE).pooling
     line = f"The pooling is {pooling}, which the model's folder gives."
-    if of_class in (None, pooling):
+    if usual in (None, pooling):
         return line
     return (
-        f'{line} Only with `pooling="{of_class}"` (--pooling {of_class}) could the library '
+        f'{line} Only with `pooling="{usual}"` (--pooling {usual}) could the library '
         "transformers open the new model with its head, too."
     )
 
@@ -263,11 +265,11 @@ def _report_on_tokens(task, train, dev, report):
 def _note_on_length(task, examples, which):
     """A sentence on the examples that are longer than the model reads, or None."""
     count, longest = len(examples.examples), f"{task.settings.max_length} tokens"
-    of_all = f"of the {counted(count, f'{which} example')}"
+    all_of = f"of the {counted(count, f'{which} example')}"
     if len(examples) > count and getattr(task, "reads_windows", False):
         several = np.count_nonzero(np.bincount(examples.example_of_sequence) > 1)
         return (
-            f"{several:,} {of_all} are longer than {longest} and are read in windows, "
+            f"{several:,} {all_of} are longer than {longest} and are read in windows, "
             f"{len(examples):,} in all."
         )
     if not examples.cut:
@@ -276,7 +278,7 @@ def _note_on_length(task, examples, which):
     if "long_texts" in task.SETTINGS.names() and len(task.text_names) == 1:
         windows = ', or `long_texts="windows"` (--long-texts windows) to read all of them'
     return (
-        f"{examples.cut:,} {of_all} are longer than {longest}, and cut. Set a larger `max_length` "
+        f"{examples.cut:,} {all_of} are longer than {longest}, and cut. Set a larger `max_length` "
         f"(--max-length){windows}."
     )
 
@@ -343,20 +345,20 @@ class LabelledExamples(BatchSource):
         if self._dev is None:
             return {}
         metrics, outputs = self._evaluate()
-        of_keras = self.task.METRIC in metrics and not self._has_unknown_labels
-        if not of_keras:
+        is_of_keras = self.task.METRIC in metrics and not self._has_unknown_labels
+        if not is_of_keras:
             # Epochs are compared by the predictions that a folder of each would make.
             self.task.tune_threshold(outputs, self.dev_examples)
         predictions = self.task.decode(outputs, self.dev_examples)
         official = self.task.official_metrics(predictions, self.dev_examples.examples)
-        if not of_keras:
+        if not is_of_keras:
             metrics |= {name: v for name, v in official.items() if isinstance(v, float)}
         _, expected, predicted = counts_by_label(official)
         if np.count_nonzero(expected) > 1:
             metrics[PREDICTED_LABELS] = np.count_nonzero(predicted)
-        of_step, (best, *_) = quality(metrics, self.task.METRIC), self._best_outputs
-        if self.settings.keep == "last" or best is None or of_step > best:
-            self._best_outputs = of_step, step, outputs
+        step_quality, (best, *_) = quality(metrics, self.task.METRIC), self._best_outputs
+        if self.settings.keep == "last" or best is None or step_quality > best:
+            self._best_outputs = step_quality, step, outputs
         return metrics
 
     def outputs_at(self, step):
@@ -364,8 +366,8 @@ class LabelledExamples(BatchSource):
 
         An evaluation in this session is not computed again.
         """
-        _, of_step, outputs = self._best_outputs
-        return outputs if step == of_step else self._evaluate()[1]
+        _, step_quality, outputs = self._best_outputs
+        return outputs if step == step_quality else self._evaluate()[1]
 
     @cached_property
     def _evaluate(self):

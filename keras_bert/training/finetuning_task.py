@@ -137,11 +137,11 @@ class StartingPoint:
         if not source.holds(task_class.TASK_TYPE):
             return None, None
         try:
-            of_folder = source.task_class()
-            if not of_folder.reads_files():  # of pre-training
+            folder_class = source.task_class()
+            if not folder_class.reads_files():  # of pre-training
                 return None, None
             # A class of `transformers` serves several task types; its folders do not name one.
-            if of_folder is task_class or (not is_ours and issubclass(task_class, of_folder)):
+            if folder_class is task_class or (not is_ours and issubclass(task_class, folder_class)):
                 return EarlierTask(build_task(source)), None
         except InputError as error:
             if is_ours:
@@ -149,7 +149,7 @@ class StartingPoint:
             return None, str(error)
         return (
             None,
-            f"{self._name} contains a {of_folder.TASK_TYPE}, and this run trains a "
+            f"{self._name} contains a {folder_class.TASK_TYPE}, and this run trains a "
             f"{task_class.TASK_TYPE}.",
         )
 
@@ -164,8 +164,8 @@ class StartingPoint:
                 "fine-tune it on text."
             )
         if self.is_random:
-            of_model, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
-            encoder.copy_origin_of(of_model)  # the same pooling
+            earlier_encoder, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
+            encoder.copy_origin_of(earlier_encoder)  # the same pooling
         before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
         self.appended = tokenizer.vocabulary.tokens[before:]
@@ -313,13 +313,13 @@ def _static_vectors(earlier, settings, tokenizer):
 
     A model that the run continues with has its own.
     """
-    of_model = None if earlier is None else earlier.static_vectors
-    if of_model is not None:
+    earlier_encoder = None if earlier is None else earlier.static_vectors
+    if earlier_encoder is not None:
         if settings.static_vectors is not None:
             raise InputError.naming(
                 "{} has static vectors already. Leave {static_vectors} out.", settings.model
             )
-        return new_encoder(of_model, dtype=settings.dtype)
+        return new_encoder(earlier_encoder, dtype=settings.dtype)
     if settings.static_vectors is None:
         return None
     vectors, vocabulary_of = load(settings.static_vectors, dtype=settings.dtype)
@@ -380,12 +380,12 @@ def compile_for(settings, plan, *, model, task, losses=None, jit_compile=False):
         first_steps=[unfreeze_every * below for below in depth],
         measures_gradients=model is task,
     )
-    of_task = losses is None
+    are_own = losses is None
     model.compile(
         optimizer=task.with_scaled_loss(optimizer),  # a head alone has no policy of its own
-        loss=task.compiled_losses() if of_task else losses,
+        loss=task.compiled_losses() if are_own else losses,
         loss_weights=task.default_loss_weights(),
-        weighted_metrics=task.default_metrics() if of_task else {},
+        weighted_metrics=task.default_metrics() if are_own else {},
         jit_compile=jit_compile or COMPILES_EACH_SHAPE,
         steps_per_execution=settings.steps_per_execution,
     )

@@ -97,8 +97,8 @@ class FrozenExamples(SequenceBatches):
         # Stored per sequence of the encoder: a vector for every token, or for [CLS] alone. An
         # example of several sequences has an axis for them.
         shape = next(iter(features.output.values())).shape  # (B, S, D) or (B, n, S, D)
-        self._of_tokens = shape[-2] is None
-        vectors = examples.lengths if self._of_tokens else np.ones_like(examples.lengths)
+        self._has_tokens = shape[-2] is None
+        vectors = examples.lengths if self._has_tokens else np.ones_like(examples.lengths)
         axes = [examples.encoder_sequences, vectors]
         self._shapes = np.stack(axes[4 - len(shape) :], axis=1)  # (N, 1 or 2)
         self._sizes = self._shapes.prod(axis=1)
@@ -132,11 +132,11 @@ class FrozenExamples(SequenceBatches):
     def batch(self, numbers):
         axes = self._shapes.shape[1]
         batch, shape = {}, tf.constant([1])
-        if self._of_tokens or axes > 1 or self._others:
+        if self._has_tokens or axes > 1 or self._others:
             inputs = self._examples.inputs(*self._examples.take(numbers))
             batch = {name: inputs[name] for name in self._others}
             shape = tf.shape(inputs["input_ids"])[1:]  # (S,) or (n, S)
-            if not self._of_tokens:
+            if not self._has_tokens:
                 shape = tf.concat([shape[:-1], [1]], axis=0)
         targets = self._examples.targets(numbers) if self.has_labels else ()
         return {**batch, **self._states(numbers, shape)}, *targets

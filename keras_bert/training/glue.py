@@ -110,7 +110,7 @@ def glue(*, report=None, **settings) -> dict[str, Any]:
                 if metrics is None:
                     measured = evaluate(model=model, glue="MNLI-mm", data=settings.data)["glue"]
                     metrics = folder.resolve("MNLI-mm", measured)
-                results["MNLI-mm"] = _of_glue(metrics)
+                results["MNLI-mm"] = _result(metrics)
             if not settings.dev_only:
                 _predict(name, model, settings, folder, report)
         return folder.finish(_summary(settings, folder, results))
@@ -150,14 +150,14 @@ def _hash_of(files):
 def _examine(files, settings):
     """Reads all files of all tasks, so that what is wrong with one is known before training."""
     size = _BATCHES_MEASURED * max(settings.grid["batch_size"])
-    return [_examine_task(name, of_task, size) for name, of_task in files.items()]
+    return [_examine_task(name, task_files, size) for name, task_files in files.items()]
 
 
 def _examine_task(name, files, size):
-    of_glue = task_class(GLUE[name].task_type)
+    glue_class = task_class(GLUE[name].task_type)
     counts, sample = {"train": 0, "dev": 0, "others": 0}, []
     for (task, which), path in files.items():
-        source = of_glue.read(path, glue=task, labelled=which != "test")
+        source = glue_class.read(path, glue=task, labelled=which != "test")
         examples = list(source)
         if not examples:
             raise InputError(f"{source.name} contains no examples.")
@@ -177,14 +177,14 @@ def _sample(examples, size):
 
 def _expected_seconds(settings, examined):
     """The seconds that the runs of a task will take, from a few steps of training."""
-    sweep_settings = settings.of_task(examined.name)
+    sweep_settings = settings.task_files(examined.name)
     batch_size = max(settings.grid["batch_size"])
     sample = examined.sample
-    of_run = {
+    run_settings = {
         **next(iter(sweep_settings.runs().values())),
         **{"train": sample, "dev": sample, "batch_size": batch_size, "steps_per_execution": 1},
     }
-    run = finetune_settings(sweep_settings.task).of(of_run)
+    run = finetune_settings(sweep_settings.task).of(run_settings)
     with scope_of(settings.strategy, lambda line: None):
         first, step = _seconds_of_steps(run)
     gc.collect()
@@ -247,25 +247,25 @@ def _model_of(name, settings, folder):
 
 def _train(name, settings, given, folder, report):
     """Trains a task, or reads the results; returns (the folder of the model, its results)."""
-    of_runs = {n: value for n, value in given.items() if n not in (*_OWN, *_GRID)}
-    of_runs |= glue_settings(name, settings.data)
+    run_options = {n: value for n, value in given.items() if n not in (*_OWN, *_GRID)}
+    run_options |= glue_settings(name, settings.data)
     options = {"report": report, "chosen": frozenset(_GRID) - given.keys()}
     chosen, seconds = {setting: tried[0] for setting, tried in settings.grid.items()}, 0.0
     if settings.is_sweep:
-        metrics = _once(sweep_given, folder.runs / name, {**of_runs, **settings.grid}, options)
+        metrics = _once(sweep_given, folder.runs / name, {**run_options, **settings.grid}, options)
         best = metrics["runs"][metrics["kept"]["run"]]
         chosen = {setting: best[setting] for setting in _GRID}
         seconds += sum(run["seconds"] for run in metrics["runs"].values())
     model = _model_of(name, settings, folder)
     if settings.num_seeds > 1 or not settings.is_sweep:
-        of_best = {**of_runs, **chosen, "num_seeds": settings.num_seeds}
-        metrics = _once(finetune_given, model, of_best, options)
+        best_options = {**run_options, **chosen, "num_seeds": settings.num_seeds}
+        metrics = _once(finetune_given, model, best_options, options)
         seconds += metrics["seconds"]
-    results = {**_of_glue(glue_metrics(name, _measures(metrics))), **chosen}
+    results = {**_result(glue_metrics(name, _measures(metrics))), **chosen}
     results |= {"runs": settings.runs_per_task, "seconds": round(seconds, 3)}
     if settings.num_seeds > 1:
-        of_seeds = [glue_metrics(name, _measures(run)) for run in metrics["runs"].values()]
-        scores = [of_seed["score"] for of_seed in of_seeds]
+        seed_metrics = [glue_metrics(name, _measures(run)) for run in metrics["runs"].values()]
+        scores = [one_seed["score"] for one_seed in seed_metrics]
         results |= {"seeds": scores, "mean": fmean(scores), "std": stdev(scores)}
     return model, results
 
@@ -286,7 +286,7 @@ def _measures(metrics):
     return {name: math.nan if value is None else value for name, value in metrics["dev"].items()}
 
 
-def _of_glue(metrics):
+def _result(metrics):
     metrics = {name: value for name, value in metrics.items() if name != "task"}
     return {"score": metrics.pop("score"), "metrics": metrics}
 

@@ -245,9 +245,9 @@ class ExamplesOfPhases(BatchSource):
         phases = zip(folders, settings.phases, firsts, counts, strict=False)
         sources = [
             ExamplesOfFolder(
-                folder, task, phase=phase, settings=settings, first_step=first, counts=of_phase
+                folder, task, phase=phase, settings=settings, first_step=first, counts=phase_counts
             )
-            for folder, phase, first, of_phase in phases
+            for folder, phase, first, phase_counts in phases
         ]
         return cls(sources, firsts[1:])
 

@@ -105,7 +105,7 @@ def pretraining_task_class(folder, settings):
     return trained
 
 
-def _default_objective(of_data, settings):
+def _default_objective(data_objective, settings):
     """Returns the objective of the data, or the first of an encoder that does not support it."""
     architecture = os.fspath(settings.architecture or "tiny")
     if settings.model is not None:
@@ -116,9 +116,9 @@ def _default_objective(of_data, settings):
     elif architecture in presets():
         model_type = presets()[architecture].MODEL_TYPES[0]
     else:
-        return of_data  # `read_architecture` raises the error
+        return data_objective  # `read_architecture` raises the error
     supported = encoder_class(model_type).OBJECTIVES
-    return of_data if of_data in supported else supported[0]
+    return data_objective if data_objective in supported else supported[0]
 
 
 def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
@@ -173,16 +173,16 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
 def _checkpoint_for(task_class, folders, tokenizer, model):
     """The `PretrainedCheckpoint` of a model; `InputError` if data or task do not fit it."""
     source = PretrainedCheckpoint(find_model_folder(model))
-    of_model = source.tokenizer
-    if of_model is None:
+    model_tokenizer = source.tokenizer
+    if model_tokenizer is None:
         raise InputError(
             f"{source.name} has no tokenizer, so no data can be made for it. Add the tokenizer's "
             "files."
         )
     if (
-        of_model.vocabulary.sha256 != tokenizer.vocabulary.sha256
-        or of_model.lowercase != tokenizer.lowercase
-        or of_model.template != tokenizer.template
+        model_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
+        or model_tokenizer.lowercase != tokenizer.lowercase
+        or model_tokenizer.template != tokenizer.template
     ):
         raise InputError(
             f"The data in {folders[0].path} has another vocabulary, case or template than the "

@@ -89,7 +89,7 @@ def _own():
 def promised_hashes(folder):
     """{what a run promises: {the path of a file in it: its SHA-256}}, of all that is there."""
     hashes = {name: _hashes(Path(folder, name)) for name in _PROMISED}
-    return {name: of_files for name, of_files in hashes.items() if of_files}
+    return {name: file_hashes for name, file_hashes in hashes.items() if file_hashes}
 
 
 def broken_promise(folder, published):

@@ -95,10 +95,10 @@ def run_series(
         results["runs"] = {
             name: {
                 **{setting: getattr(runs[name], setting) for setting in varied},
-                "metric": best_metric_value(of_run),
-                **{key: of_run[key] for key in ("kept", "dev", "steps", "seconds")},
+                "metric": best_metric_value(run_metrics),
+                **{key: run_metrics[key] for key in ("kept", "dev", "steps", "seconds")},
             }
-            for name, of_run in metrics.items()
+            for name, run_metrics in metrics.items()
         }
         if summary is not None:
             results |= summary(metrics, [*models.values()])
@@ -123,25 +123,25 @@ def _best_run(metrics, candidates):
 
 def over_seeds(metrics, runs):
     """The means and deviations of the official metrics of runs that differ in the seed."""
-    mean, std = mean_and_std([of_run["dev"] for of_run in metrics.values()])
-    seconds = sum(of_run["seconds"] for of_run in metrics.values())
+    mean, std = mean_and_std([run_metrics["dev"] for run_metrics in metrics.values()])
+    seconds = sum(run_metrics["seconds"] for run_metrics in metrics.values())
     return {"mean": mean, "std": std, "seconds": round(seconds, 3)}
 
 
 def over_sizes(metrics, runs):
     """`training_sizes`: for the model and the baseline, their scores by the number of examples."""
     sizes = {}
-    for name, of_run in metrics.items():
+    for name, run_metrics in metrics.items():
         start = BASELINE if name.startswith(BASELINE) else "model"
-        of_start = sizes.setdefault(start, {})
-        of_start.setdefault(runs[name].train_fraction, []).append(of_run)
+        metrics_by_size = sizes.setdefault(start, {})
+        metrics_by_size.setdefault(runs[name].train_fraction, []).append(run_metrics)
     return {
         "training_sizes": {
             start: [
-                {"train_examples": of_seeds[0]["train_examples"], **_scores(of_seeds)}
-                for of_seeds in of_start.values()
+                {"train_examples": seed_metrics[0]["train_examples"], **_scores(seed_metrics)}
+                for seed_metrics in metrics_by_size.values()
             ]
-            for start, of_start in sizes.items()
+            for start, metrics_by_size in sizes.items()
         }
     }
 
@@ -150,23 +150,23 @@ def over_layers(metrics, runs):
     """`by_layers`: for each choice of layers the scores of its best combination."""
     names = ("learning_rate", "batch_size", "epochs")
     by_layers = {}
-    for name, of_run in metrics.items():
-        of_layers = by_layers.setdefault(runs[name].layers, {})
+    for name, run_metrics in metrics.items():
+        runs_by_combination = by_layers.setdefault(runs[name].layers, {})
         combination = tuple(getattr(runs[name], setting) for setting in names)
-        of_layers.setdefault(combination, []).append(of_run)
+        runs_by_combination.setdefault(combination, []).append(run_metrics)
     best = {}
-    for layers, of_layers in by_layers.items():
+    for layers, runs_by_combination in by_layers.items():
         scores = [
-            {**dict(zip(names, combination, strict=True)), **_scores(of_seeds)}
-            for combination, of_seeds in of_layers.items()
+            {**dict(zip(names, combination, strict=True)), **_scores(seed_metrics)}
+            for combination, seed_metrics in runs_by_combination.items()
         ]
         best[layers] = max(scores, key=lambda score: rank(score["mean"]))
     return {"by_layers": best}
 
 
-def _scores(of_seeds):
+def _scores(seed_metrics):
     """The metrics that select a model of runs that differ in the seed, their mean and deviation."""
-    scores = [best_metric_value(of_run) for of_run in of_seeds]
+    scores = [best_metric_value(run_metrics) for run_metrics in seed_metrics]
     if None in scores:  # a NaN
         return {"metrics": scores, "mean": None, "std": None}
     std = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
@@ -177,12 +177,12 @@ def mean_and_std(dictionaries):
     """The means and the sample standard deviations (n - 1) of the floats in nested dictionaries."""
     means, stds = {}, {}
     for name, value in dictionaries[0].items():
-        of_all = [dictionary.get(name) for dictionary in dictionaries]
-        if all(isinstance(value, float) for value in of_all):
-            means[name] = float(np.mean(of_all))
-            stds[name] = float(np.std(of_all, ddof=1))
-        elif all(isinstance(value, dict) for value in of_all):
-            inner = mean_and_std(of_all)
+        found = [dictionary.get(name) for dictionary in dictionaries]
+        if all(isinstance(value, float) for value in found):
+            means[name] = float(np.mean(found))
+            stds[name] = float(np.std(found, ddof=1))
+        elif all(isinstance(value, dict) for value in found):
+            inner = mean_and_std(found)
             if inner[0]:
                 means[name], stds[name] = inner
     return means, stds
@@ -222,28 +222,28 @@ def run_folds(settings, data, one_run, report):
     runs = dict.fromkeys(names, one)
     runs[ALL] = dataclasses.replace(one, keep="last", patience=None)
 
-    def of_fold(name, run):
+    def fold_run(name, run):
         if name != ALL:
             parts = divided(examples, names.index(name), count)
             return one_run(data.with_examples(task, *parts), run)
         folder = Path(run.output).parent
-        of_folds = [
+        fold_metrics = [
             read_metrics(folder / fold / "metrics.json", command="finetune") for fold in names
         ]
-        over = _over(of_folds)
+        over = _over(fold_metrics)
         report(f"Training on all examples for {counted(over.epochs, 'epoch')}, the folds' mean.")
         on_all = data.with_examples(task, examples, over_folds=over)
         return one_run(on_all, dataclasses.replace(run, epochs=over.epochs))
 
     def summary(metrics, models):
         mean, std = mean_and_std([metrics[name]["dev"] for name in names])
-        seconds = sum(of_run["seconds"] for of_run in metrics.values())
+        seconds = sum(run_metrics["seconds"] for run_metrics in metrics.values())
         return {"mean": mean, "std": std, "seconds": round(seconds, 3)}
 
     return run_series(
         settings,
         runs,
-        of_fold,
+        fold_run,
         command="finetune",
         inputs=data.inputs,
         varied=(),
@@ -253,17 +253,17 @@ def run_folds(settings, data, one_run, report):
     )
 
 
-def _over(of_folds):
+def _over(fold_metrics):
     """The `OverFolds` of the metrics.json of all folds."""
     tuned = {}
-    for name in of_folds[0].get("tuned", {}):
-        of_name = [metrics["tuned"][name] for metrics in of_folds]
-        of_name = [value for value in of_name if value is not None]
-        if of_name:
-            tuned[name] = np.mean(of_name, axis=0).tolist()
+    for name in fold_metrics[0].get("tuned", {}):
+        tuned_values = [metrics["tuned"][name] for metrics in fold_metrics]
+        tuned_values = [value for value in tuned_values if value is not None]
+        if tuned_values:
+            tuned[name] = np.mean(tuned_values, axis=0).tolist()
     return OverFolds(
-        epochs=max(1, round(np.mean([metrics["kept"]["epoch"] for metrics in of_folds]))),
-        metrics=pooled([metrics["dev"] for metrics in of_folds]),
+        epochs=max(1, round(np.mean([metrics["kept"]["epoch"] for metrics in fold_metrics]))),
+        metrics=pooled([metrics["dev"] for metrics in fold_metrics]),
         tuned=tuned,
     )
 

@@ -452,18 +452,18 @@ class PretrainSettings(RunSettings):
 
         Raises `InputError` if lists differ in length.
         """
-        of_run = {name: getattr(self, name) for name in Phase._fields}
-        lists = {name: value for name, value in of_run.items() if isinstance(value, list)}
+        by_field = {name: getattr(self, name) for name in Phase._fields}
+        lists = {name: value for name, value in by_field.items() if isinstance(value, list)}
         count = max(map(len, lists.values()), default=1)
-        for name, of_phases in lists.items():
-            if len(of_phases) != count:
+        for name, phase_values in lists.items():
+            if len(phase_values) != count:
                 longest = next(name for name in lists if len(lists[name]) == count)
                 raise InputError.naming(
                     "{} has {} values and {} {}. Give one value for all phases, or one per phase.",
                     argument(name),
-                    len(of_phases),
+                    len(phase_values),
                     argument(longest),
                     count,
                 )
-        columns = (lists.get(name, [value] * count) for name, value in of_run.items())
-        return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]
+        columns = (lists.get(name, [value] * count) for name, value in by_field.items())
+        return [Phase(*phase_fields) for phase_fields in zip(*columns, strict=True)]

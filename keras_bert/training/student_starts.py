@@ -114,11 +114,11 @@ class KeptLayers(TeacherStart):
         tensors = rename.gather(teacher, names.table(), sizes=names.sizes)
         with without_random_weights():
             student = new_encoder(self.config, dtype=self._dtype)
-        names, of_teacher = student.tensor_names(self.config), {}
+        names, teacher_names = student.tensor_names(self.config), {}
         for line in names.encoder:
             for number, layer in enumerate(kept):
-                of_teacher[line.theirs.format(i=number)] = line.theirs.format(i=layer)
-        rename.assign(student, names.table(), lambda name: tensors[of_teacher[name]])
+                teacher_names[line.theirs.format(i=number)] = line.theirs.format(i=layer)
+        rename.assign(student, names.table(), lambda name: tensors[teacher_names[name]])
         student.copy_origin_of(teacher)
         if teacher.pooler is not None:
             student.new_pooler().set_weights(teacher.pooler.get_weights())

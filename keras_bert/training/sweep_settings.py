@@ -231,12 +231,12 @@ class GlueSettings(_SweepOfGlueSettings):
     def of_task(self, name):
         """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
         task = GLUE[name]
-        of_glue = {
+        glue_fields = {
             "task": task.task_type,
             "metric": task.metric,
             "train": self.data,
             "dev": self.data,
         }
         return sweep_settings(task.task_type).of(
-            {**self.part(_SweepOfGlueSettings), **self.grid, **of_glue}
+            {**self.part(_SweepOfGlueSettings), **self.grid, **glue_fields}
         )

@@ -102,17 +102,17 @@ class TaughtExamples(SequenceBatches):
     @property
     def _width(self):
         size = self._teaching.answers.shape[1]
-        of_labels = {LABELS: 1, DECISIONS: size, SCORES: 1, VECTORS: 0}[self._teaching.kind]
-        return 1 + of_labels + size
+        label_columns = {LABELS: 1, DECISIONS: size, SCORES: 1, VECTORS: 0}[self._teaching.kind]
+        return 1 + label_columns + size
 
     def _rows(self, numbers, labels=None):
         teaching, flat = self._teaching, numbers.reshape(-1)
-        of_rows = np.maximum(flat, 0)
+        example_rows = np.maximum(flat, 0)
         rows = taught_rows(
             teaching.kind,
             None if labels is None else labels.reshape(len(flat), -1),
-            teaching.known[of_rows] & (flat >= 0),
-            teaching.answers[of_rows],
+            teaching.known[example_rows] & (flat >= 0),
+            teaching.answers[example_rows],
         )
         return rows.reshape(*numbers.shape, -1).astype(np.float32)
 
@@ -144,16 +144,16 @@ def answers_of(teacher, examples, *, batch_size, folder=None):
         for start in range(0, len(examples), together):
             chunk = examples[start : start + together]
             sequences = teacher.features(chunk)
-            of_teacher = outputs(sequences)
-            of_chunk = teacher.taught_answers(of_teacher, sequences)
-            predictions += teacher.decode(of_teacher, sequences)
+            teacher_outputs = outputs(sequences)
+            chunk_answers = teacher.taught_answers(teacher_outputs, sequences)
+            predictions += teacher.decode(teacher_outputs, sequences)
             if not are_words:
                 if answers is None:
                     answers = mapped_array((len(examples), size), folder)
-                answers[first : first + len(of_chunk)] = of_chunk
-                first += len(of_chunk)
+                answers[first : first + len(chunk_answers)] = chunk_answers
+                first += len(chunk_answers)
             else:  # how many words texts have is not known before
-                parts.append(of_chunk)
+                parts.append(chunk_answers)
             bar.update(advance=len(chunk))
     if are_words:
         whole = np.concatenate(parts)

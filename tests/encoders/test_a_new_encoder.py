@@ -19,14 +19,12 @@ from keras_bert.tasks import finetuned_task_types
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
-from tests.encoders.every_kind import LINES, request_of, write_examples
+from tests.encoders.every_kind import LINES, request_of
 from tests.encoders.toy_encoder import HOME, ToyConfig, ToyEncoder
 from tests.exports.answers import CHECKS
-from tests.pretraining_folder import VOCABULARY, make_data_folder
-from tests.seeds import make_rng
+from tests.pretraining_folder import VOCABULARY
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
-WORDS = [f"w{i}" for i in range(8)]
 # A kind that reads one vector, and one that reads all; `make test` has the others over a BERT or a
 # RoBERTa, in test_products.py.
 QUICK = ("classifier", "tagger")
@@ -44,13 +42,6 @@ def entered():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(encoders.ENCODERS, "toy", HOME)
         yield
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("toy_data") / "data"
-    make_data_folder(folder, rows=48, eval_examples=8, objective="mlm-nsp")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -76,22 +67,11 @@ def arguments(data):
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """The folder for each task type."""
-    folder = tmp_path_factory.mktemp("toy_files")
-    rng = make_rng(3)
-    texts = [" ".join(rng.permutation(WORDS)[: rng.integers(4, 7)]) for _ in range(12)]
-    for kind in LINES:
-        write_examples(folder / kind, kind, texts)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def given(files, pretrained):
     """A function from a task type to the arguments of its run."""
 
     def of(kind):
-        file = files / kind
+        file = files[kind]
         return {
             "task": kind,
             "train": file,
@@ -171,7 +151,7 @@ def test_a_run_of_every_kind_is_evaluated_saved_and_resumed(kind, runs, given, f
     assert resumed["dev"] == metrics["dev"]
     assert_same_weights(killed, output)
     with eagerly():
-        measured = evaluate(model=output, data=files / kind)
+        measured = evaluate(model=output, data=files[kind])
     for name, value in metrics["dev"].items():
         if isinstance(value, float):
             assert measured[name] == pytest.approx(value, rel=1e-3, abs=1e-5), name
@@ -188,10 +168,10 @@ def test_a_run_of_every_kind_is_evaluated_saved_and_resumed(kind, runs, given, f
 def test_what_is_exported_answers_as_predict_does(kind, runs, files, tmp_path):
     output, _ = runs(kind)
     with eagerly():
-        answers = list(predict(model=output, data=files / kind))
+        answers = list(predict(model=output, data=files[kind]))
     version = export(model=output, output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    outputs = signature(**request_of(kind, files / kind, answers))
+    outputs = signature(**request_of(kind, files[kind], answers))
     assert len(answers) == 12
     for number, answer in enumerate(answers):
         row = {name: column[number].numpy() for name, column in outputs.items()}

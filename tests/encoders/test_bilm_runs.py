@@ -20,10 +20,9 @@ from keras_bert.records import DataFolder
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
-from tests.encoders.every_kind import LINES, request_of, write_examples
+from tests.encoders.every_kind import LINES, request_of
 from tests.exports.answers import CHECKS
-from tests.pretraining_folder import VOCABULARY, WORDS, make_data_folder
-from tests.seeds import make_rng
+from tests.pretraining_folder import VOCABULARY, WORDS
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 CONFIG = {
@@ -41,22 +40,16 @@ OPTIONS = {
     "multiple-choice": {"layers": "mix-all"},
 }
 QUICK = ("classifier",)
+TRAIN_ROWS = 64
 KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in LINES]
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("elmo_data") / "data"
-    make_data_folder(folder, rows=64, eval_examples=8, objective="mlm-nsp")
-    (folder / "elmo.json").write_text(json.dumps(BilmConfig(**CONFIG).to_dict()))
-    return folder
-
-
 def arguments(data, **changes):
+    (data.parent / "elmo.json").write_text(json.dumps(BilmConfig(**CONFIG).to_dict()))
     return {
         "data": data,
         "vocab": data / "vocab.txt",
-        "architecture": str(data / "elmo.json"),
+        "architecture": str(data.parent / "elmo.json"),
         "steps": 40,
         "batch_size": 16,
         "learning_rate": 0.04,
@@ -161,16 +154,6 @@ def test_the_preset_is_trained_by_the_command(data, tmp_path, capsys):
 
 
 # Fine-tuning.
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """The labelled file of each task type, by kind."""
-    folder = tmp_path_factory.mktemp("elmo_files")
-    rng = make_rng(3)
-    words = [f"w{number}" for number in range(min(8, WORDS))]
-    texts = [" ".join(rng.permutation(words)[: rng.integers(4, 7)]) for _ in range(12)]
-    return {kind: write_examples(folder / kind, kind, texts) for kind in LINES}
 
 
 @pytest.mark.parametrize("kind", KINDS)

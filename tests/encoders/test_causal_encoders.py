@@ -19,8 +19,8 @@ from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
-from tests.pretraining_folder import VOCABULARY, make_data_folder
-from tests.seeds import make_rng, shifted
+from tests.pretraining_folder import VOCABULARY
+from tests.seeds import shifted
 from tests.small_model import make_encoder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -42,13 +42,6 @@ ROWS = [
     ("text-embedding", "gpt2", {"lm_loss_weight": 0.5}),
     ("coreference", "openai-gpt", {"freeze_encoder": True}),
 ]
-WORDS = [f"w{i}" for i in range(8)]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("gpt_data") / "data"
-    return make_data_folder(folder, rows=48, eval_examples=8, objective="mlm-nsp")
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +97,8 @@ def test_a_run_from_left_to_right_is_the_default_and_goes_on_after_a_kill(
     [row if row[0] == "tagger" else pytest.param(*row, marks=pytest.mark.slow) for row in ROWS],
     ids=str,
 )
-def test_every_kind_of_task(kind, model_type, way, pretrained, tmp_path):
-    rng = make_rng(3)
-    texts = [" ".join(rng.permutation(WORDS)[: rng.integers(4, 7)]) for _ in range(12)]
-    file = write_examples(tmp_path / kind, kind, texts)
+def test_every_kind_of_task(kind, model_type, way, pretrained, files, tmp_path):
+    file = files[kind]
     given = {
         "task": kind,
         "train": file,

@@ -27,7 +27,7 @@ from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
-from tests.encoders.every_kind import LINES, request_of, write_examples
+from tests.encoders.every_kind import LINES, request_of
 from tests.exports.answers import CHECKS
 from tests.peers import torch
 from tests.pretraining_folder import VOCABULARY, make_data_folder
@@ -338,15 +338,6 @@ def continued(data, general, tmp_path_factory):
     rates = {"schedule": "slanted-triangular", "layer_decay": DISCRIMINATIVE}
     given = of_stage(data, "task", model=general[0], learning_rate=0.004, **rates)
     return output, pretrain(**given, output=output)
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lstm_files")
-    rng = make_rng(3)
-    words = [f"w{i}" for i in range(8)]
-    texts = [" ".join(rng.permutation(words)[: rng.integers(4, 7)]) for _ in range(12)]
-    return {kind: write_examples(folder / kind, kind, texts) for kind in LINES}
 
 
 def of_task(kind, files, model, **arguments):

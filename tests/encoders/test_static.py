@@ -19,21 +19,14 @@ from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests import small_model
 from tests.eagerly import eagerly
-from tests.encoders.every_kind import LINES, request_of, write_examples
+from tests.encoders.every_kind import LINES, request_of
 from tests.exports.answers import CHECKS
-from tests.pretraining_folder import VOCABULARY, WORDS, make_data_folder
+from tests.pretraining_folder import VOCABULARY, WORDS
 from tests.seeds import make_rng
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
-TOKENS = [f"w{i}" for i in range(8)]
 V, D = 9, 4
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("static_data") / "data"
-    make_data_folder(folder, rows=400, eval_examples=40, objective="mlm-nsp")
-    return folder
+TRAIN_ROWS, EVAL_ROWS = 400, 40
 
 
 def arguments(data, **changes):
@@ -224,21 +217,11 @@ def test_settings_that_do_not_fit_are_one_sentence(changes, message, data, tmp_p
         pretrain(**arguments(data, **changes), output=tmp_path / "run")
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("static_files")
-    rng = make_rng(3)
-    texts = [" ".join(rng.permutation(TOKENS)[: rng.integers(4, 7)]) for _ in range(12)]
-    for kind in LINES:
-        write_examples(folder / kind, kind, texts)
-    return folder
-
-
 def run_of(kind, files, vectors, output, **changes):
     given = {
         "task": kind,
-        "train": files / kind,
-        "dev": files / kind,
+        "train": files[kind],
+        "dev": files[kind],
         "model": vectors,
         "batch_size": 4,
         "epochs": 1,
@@ -261,10 +244,10 @@ def test_under_every_kind_of_task_it_is_trained_exported_and_answers(
     bilstm = {} if kind in ("classifier", "question-answering") else {"bilstm": 3}
     run_of(kind, files, vectors, tmp_path / "run", **bilstm)
     with eagerly():
-        answers = list(predict(model=tmp_path / "run", data=files / kind))
+        answers = list(predict(model=tmp_path / "run", data=files[kind]))
     version = export(model=tmp_path / "run", output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    outputs = signature(**request_of(kind, files / kind, answers))
+    outputs = signature(**request_of(kind, files[kind], answers))
     for number, answer in enumerate(answers):
         CHECKS[kind]({name: x[number].numpy() for name, x in outputs.items()}, answer)
 
@@ -331,10 +314,10 @@ def test_concatenated_vectors_are_trained_saved_and_loaded(frozen, bert, vectors
     assert config["architectures"] == ["BertModel"]
     assert config["keras_bert"]["static_vectors"]["hidden_size"] == 8
     with eagerly():
-        answers = list(predict(model=tmp_path / "run", data=files / "tagger"))
+        answers = list(predict(model=tmp_path / "run", data=files["tagger"]))
     version = export(model=tmp_path / "run", output=tmp_path / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
-    outputs = signature(**request_of("tagger", files / "tagger", answers))
+    outputs = signature(**request_of("tagger", files["tagger"], answers))
     for number, answer in enumerate(answers):
         CHECKS["tagger"]({name: x[number].numpy() for name, x in outputs.items()}, answer)
     # A run that goes on with the model keeps its vectors.

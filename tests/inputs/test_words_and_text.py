@@ -129,5 +129,5 @@ def test_words_are_read_as_transformers_reads_them(algorithm, tmp_path):
     for words, ids, firsts in zip(WORDS, given.ids.to_list(), given.firsts.to_list(), strict=True):
         expected = theirs.encode(words, is_pretokenized=True, add_special_tokens=False)
         assert ids == expected.ids
-        of_words = expected.word_ids
-        assert firsts == [of_words.index(word) for word in range(len(words))]
+        tagged_words_prediction = expected.word_ids
+        assert firsts == [tagged_words_prediction.index(word) for word in range(len(words))]

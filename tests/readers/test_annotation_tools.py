@@ -119,8 +119,8 @@ def test_label_studio_s_json(tmp_path):
         source = TextSource(data, form=several_labels)
         assert [e.label for e in source] == [("good",), ("bad",), ("bad",), ("good", "bad")]
     span = {"start": 4, "end": 8, "text": "boat", "labels": ["THING"]}
-    of_spans = label_studio({"from_name": "ner", "value": span}, {"type": "relation"})
-    for data in of_label_studio([pending, of_spans, label_studio()], tmp_path):
+    spans_prediction = label_studio({"from_name": "ner", "value": span}, {"type": "relation"})
+    for data in of_label_studio([pending, spans_prediction, label_studio()], tmp_path):
         assert [e.spans for e in SpanSource(data)] == [((4, 8, "THING"),), ()]
     for broken in ({**pending, "annotations": [1]}, {"data": {}, "annotations": [{"result": 1}]}):
         for data in of_label_studio([broken], tmp_path):

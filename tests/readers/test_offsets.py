@@ -54,11 +54,14 @@ def test_spans_of_annotation_tools_are_tags(row, both):
 def test_a_file_and_tagged_words_are_the_same_to_a_tagger(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"text": "the X200 is back", "label": [[4, 8, "P"]]}) + "\n")
-    of_offsets, of_words = (
+    of_offsets, tagged_words_prediction = (
         next(iter(Tagger.read(data)))
         for data in (path, [(["the", "X200", "is", "back"], ["O", "B-P", "O", "O"])])
     )
-    assert (of_offsets.words, of_offsets.tags) == (of_words.words, of_words.tags)
+    assert (of_offsets.words, of_offsets.tags) == (
+        tagged_words_prediction.words,
+        tagged_words_prediction.tags,
+    )
 
 
 def test_a_span_that_cuts_a_word_is_told_with_its_line(tmp_path):

@@ -23,8 +23,8 @@ def lines(*names, columns):
 
 def question(words):
     answer = {"text": "b", "answer_start": len(" ".join(words)) - 1}
-    of_question = {"id": str(len(words)), "question": "who", "answers": [answer]}
-    return {"paragraphs": [{"context": " ".join(words), "qas": [of_question]}]}
+    question_prediction = {"id": str(len(words)), "question": "who", "answers": [answer]}
+    return {"paragraphs": [{"context": " ".join(words), "qas": [question_prediction]}]}
 
 
 TEXTS = [" ".join(words) for words in WORDS]

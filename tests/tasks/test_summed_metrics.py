@@ -77,7 +77,7 @@ def of_chunks(rng):
     )
 
 
-def of_words(rng):
+def tagged_words_prediction(rng):
     lengths = rng.integers(1, 6, COUNT)
     sides = some_tags(rng, lengths, ["N", "V", "X"]), some_tags(rng, lengths, ["N", "V"])
     return (
@@ -104,7 +104,7 @@ def of_questions(rng, *, golds):
     return (predictions, golds), official, squad.summed_squad
 
 
-def of_spans(rng):
+def spans_prediction(rng):
     sides = some_spans(rng), some_spans(rng)
     return (
         sides,
@@ -129,7 +129,7 @@ def of_documents(rng):
     return sides, coreference.coreference_metrics, coreference.summed_coreference
 
 
-def of_choices(rng):
+def choice_prediction(rng):
     probabilities = rng.dirichlet([1.0] * 3, COUNT)
     predictions = [
         {"label": int(p.argmax()), "score": float(p.max()), "probabilities": p.tolist()}
@@ -149,14 +149,14 @@ KINDS = {
     "several labels": of_several,
     "scores": of_scores,
     "chunks": of_chunks,
-    "words": of_words,
+    "words": tagged_words_prediction,
     "roles": of_roles,
     "questions": lambda rng: of_questions(rng, golds=[["cat"], ["dog", "the bird"]]),
     "questions without answers": lambda rng: of_questions(rng, golds=[["cat"], [], ["dog"]]),
-    "spans": of_spans,
+    "spans": spans_prediction,
     "relations": of_relations,
     "coreference": of_documents,
-    "choices": of_choices,
+    "choices": choice_prediction,
 }
 
 
@@ -166,7 +166,7 @@ def test_the_metrics_of_a_sample_are_the_official_ones_of_its_examples(kind):
     given, official, summed = KINDS[kind](rng)
     counts = rng.multinomial(COUNT, [1 / COUNT] * COUNT, size=SAMPLES)
     counts[0] = 1  # all examples, once each
-    metrics, by_label = summed(*given).of_samples(counts.astype(float))
+    metrics, by_label = summed(*given).metrics_of_samples(counts.astype(float))
     assert summed(*given).count == COUNT and metrics
     for number, sample in enumerate(counts):
         drawn = np.repeat(np.arange(COUNT), sample)
@@ -180,7 +180,7 @@ def test_the_metrics_of_a_sample_are_the_official_ones_of_its_examples(kind):
 
 
 def test_a_task_without_sums_has_the_fraction_of_right_examples():
-    metrics, by_label = right_alone([True, False, True]).of_samples(
+    metrics, by_label = right_alone([True, False, True]).metrics_of_samples(
         np.array([[1.0, 1, 1], [0, 3, 0]])
     )
     assert metrics["right"].tolist() == pytest.approx([2 / 3, 0]) and by_label.shape == (2, 0)
@@ -188,5 +188,5 @@ def test_a_task_without_sums_has_the_fraction_of_right_examples():
 
 def test_a_constant_side_has_no_correlation():
     summed = classification.summed_scores([1.0, 2.0, 3.0], [0.1, 0.1, 0.4])
-    metrics, _ = summed.of_samples(np.array([[2.0, 1, 0], [1, 1, 1]]))
+    metrics, _ = summed.metrics_of_samples(np.array([[2.0, 1, 0], [1, 1, 1]]))
     assert metrics["pearson"][0] == 0 and metrics["pearson"][1] > 0.8

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.text.ragged import leading, of_values, select
+from keras_bert.text.ragged import leading, per_value, select
 
 ROWS = {
     "some": [[3, 1, 4], [], [1, 5, 9, 2, 6], [5], []],
@@ -24,4 +24,4 @@ def test_as_tensorflow_has_it(name):
         assert (actual.dtype, actual.row_splits.dtype) == (rows.dtype, rows.row_splits.dtype)
     numbers = tf.range(rows.nrows())
     expected = tf.zeros_like(rows, numbers.dtype) + numbers[:, None]
-    np.testing.assert_array_equal(of_values(numbers, rows), expected.values)
+    np.testing.assert_array_equal(per_value(numbers, rows), expected.values)

@@ -219,9 +219,9 @@ def test_each_row_of_a_batch_has_the_teachers_answer_for_it(
             np.testing.assert_allclose(row[1:], expected["embedding"], atol=1e-5)
         else:
             weights = taught.batch(tf.constant([number]))[2]["logits"].numpy()[0]
-            of_words = rows[number][: len(weights)][weights > 0]
-            assert len(of_words) == len(example.words)
-            scores = softmax(of_words[:, 2:].astype(np.float64), axis=1)
+            tagged_words_prediction = rows[number][: len(weights)][weights > 0]
+            assert len(tagged_words_prediction) == len(example.words)
+            scores = softmax(tagged_words_prediction[:, 2:].astype(np.float64), axis=1)
             best = [teacher.labels[n] for n in scores.argmax(axis=1)]
             assert best == expected["tags"]
             np.testing.assert_allclose(scores.max(axis=1), expected["scores"], atol=1e-4)

@@ -276,9 +276,9 @@ def test_means_of_probabilities_and_of_numbers():
     def mean(loss):
         return np.asarray(mean_outputs(outputs, {"logits": loss})["logits"], "float64")
 
-    of_labels = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    counts_of_labels = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     softmax = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    np.testing.assert_allclose(np.exp(mean(of_labels)), softmax.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(np.exp(mean(counts_of_labels)), softmax.mean(axis=0), atol=1e-6)
     sigmoid = 1 / (1 + np.exp(-logits.astype("float64")))
     averaged = 1 / (1 + np.exp(-mean(keras.losses.BinaryCrossentropy(from_logits=True))))
     np.testing.assert_allclose(averaged, sigmoid.mean(axis=0), atol=1e-6)

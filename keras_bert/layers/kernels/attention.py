@@ -86,7 +86,7 @@ def attend(
             context = fused_attention(query, key, value, layout, window=window)
         if context is None:
             context = ops.dot_product_attention(
-                query, key, value, mask=mask, scale=1 / math.sqrt(size), **_of_keras()
+                query, key, value, mask=mask, scale=1 / math.sqrt(size), **_keras_options()
             )
         return _joined(context), None
     moved = _transposed(split, (2, 0, 3, 1, 4), training=training)
@@ -107,7 +107,7 @@ def attend(
     return context, probabilities if return_probabilities else None
 
 
-def _of_keras():
+def _keras_options():
     """On a GPU Keras would try cuDNN again, and print its error for every layer."""
     on_jax = keras.backend.backend() == "jax"
     return {"flash_attention": False} if on_jax and device() != "tpu" else {}

@@ -111,7 +111,7 @@ def _on_jax(run, inputs, values, drawn, specs, size):
             lambda carry, chunk: (carry, again(*chunk, values)), None, (stacked, numbers)
         )
         parts.append({name: x.reshape(-1, *x.shape[2:]) for name, x in outputs.items()})
-        counts = [of_chunk[0] for of_chunk in each]
+        counts = [counts_of_chunk[0] for counts_of_chunk in each]
     if rows > count * size or not count:
         rest = {name: x[count * size :] for name, x in inputs.items()}
         outputs, counts = again(rest, count, values)

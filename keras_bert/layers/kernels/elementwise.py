@@ -130,7 +130,7 @@ def dropout(x, *, rate, seed_generator):
 def _uniform_uint16(like, seed_generator):
     """Uniform numbers from 0 to 65535, in the shape of `like`."""
     if keras.backend.backend() == "tensorflow":
-        return _of_tensorflow(like, seed_generator)
+        return _uniform_uint16_on_tensorflow(like, seed_generator)
     shape = ops.shape(like)
     size = math.prod(shape)
     if keras.backend.backend() == "jax":
@@ -146,7 +146,7 @@ def _uniform_uint16(like, seed_generator):
     return ops.reshape(ops.reshape(ops.view(draws, dtype="uint16"), (-1,))[:size], shape)
 
 
-def _of_tensorflow(like, seed_generator):
+def _uniform_uint16_on_tensorflow(like, seed_generator):
     """In few operations: a layer has three dropouts, and each operation takes time to trace."""
     import tensorflow as tf
 

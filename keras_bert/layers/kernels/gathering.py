@@ -48,16 +48,16 @@ def at_distinct(function, ids):
     """
     flat = ops.reshape(ids, (-1,))
 
-    def of_each():
+    def compute_each():
         return function(flat)
 
-    def of_distinct():
+    def compute_distinct():
         import tensorflow as tf
 
         distinct, index = tf.unique(flat)
         return look_up(function(distinct), index)
 
-    rows = on_cpu(of_distinct, of_each) if shapes_may_vary() else of_each()  # (N, D)
+    rows = on_cpu(compute_distinct, compute_each) if shapes_may_vary() else compute_each()  # (N, D)
     return ops.reshape(rows, (*ops.shape(ids), rows.shape[-1]))
 
 

@@ -71,9 +71,9 @@ class InFewPasses(ClipsInFewPasses):
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         if is_unfused():  # what all variables share, traced once
-            self._of_step = self._numbers_of_step()
+            self._step_numbers = self._numbers_of_step()
         super()._backend_update_step(grads, trainable_variables, learning_rate)
-        self._of_step = None
+        self._step_numbers = None
 
     def _numbers_of_step(self):
         step = ops.cast(self.iterations + 1, "float32")
@@ -91,7 +91,7 @@ class InFewPasses(ClipsInFewPasses):
         m, v = self._momentums[index], self._velocities[index]
         if isinstance(variable, keras.Variable):  # some callers pass the tensor inside
             variable = variable.value
-        numbers = {"lr": learning_rate, **self._of_step, "grad": gradient}
+        numbers = {"lr": learning_rate, **self._step_numbers, "grad": gradient}
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.value.handle,

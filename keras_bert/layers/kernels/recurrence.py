@@ -103,7 +103,7 @@ def _backward(
     i, f, _, o = ops.split(sigmoids, 4, axis=-1)  # (S, B, U) each
     tanh_c = ops.tanh(cells)
     # What a change of c[t], and for o of h[t], changes in each gate's argument.
-    of_gates = ops.concatenate(
+    gate_factors = ops.concatenate(
         [
             g * i * (1 - i),
             _shifted(cells, first_c) * f * (1 - f),
@@ -112,14 +112,14 @@ def _backward(
         ],
         axis=-1,
     )  # (S, B, 4 U)
-    of_cell = o * (1 - tanh_c * tanh_c)  # how h[t] depends on c[t]
-    of_state = f  # how c[t] depends on c[t-1]
+    cell_factor = o * (1 - tanh_c * tanh_c)  # how h[t] depends on c[t]
+    state_factor = f  # how c[t] depends on c[t-1]
     if cell_clip is not None:
         passes = _unclipped(cells, cell_clip)
-        of_cell = of_cell * passes
-        of_state = f * _shifted(passes, ops.ones_like(first_c))
+        cell_factor = cell_factor * passes
+        state_factor = f * _shifted(passes, ops.ones_like(first_c))
         d_cell = d_cell * passes[-1]
-    inputs = [d_outputs, of_gates, of_cell, of_state]
+    inputs = [d_outputs, gate_factors, cell_factor, state_factor]
     sizes = [4 * first_c.shape[-1]]
     kernel_transposed = ops.transpose(kernel)
     if projection:
@@ -130,16 +130,16 @@ def _backward(
 
     def step(state, inputs):
         d_r, d_c = state  # what the steps after this one contribute
-        d_output, of_gates, of_cell, of_state, *passes = inputs
+        d_output, gate_factors, cell_factor, state_factor, *passes = inputs
         d_h = d_r = d_r + d_output
         if passes:
             d_r = d_r * passes[0]
         if projection:
             d_h = ops.matmul(d_r, projection_transposed)
-        d_c = d_c + d_h * of_cell
-        d_gates = ops.concatenate([d_c, d_c, d_c, d_h], axis=-1) * of_gates
+        d_c = d_c + d_h * cell_factor
+        d_gates = ops.concatenate([d_c, d_c, d_c, d_h], axis=-1) * gate_factors
         d_steps = (d_gates, d_r)[: len(sizes)]
-        return (ops.matmul(d_gates, kernel_transposed), d_c * of_state), d_steps
+        return (ops.matmul(d_gates, kernel_transposed), d_c * state_factor), d_steps
 
     begin = (ops.zeros_like(first_r), d_cell)
     (d_r, d_c), d_steps = _scan(step, begin, inputs, sizes, reverse=True)

@@ -146,8 +146,8 @@ class Classifier(TextTask):
 
     @classmethod
     def with_effect(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        of_several = set() if settings.get("multi_label") else {"threshold", "tune_thresholds"}
-        return {name: value for name, value in settings.items() if name not in of_several}
+        without_effect = set() if settings.get("multi_label") else {"threshold", "tune_thresholds"}
+        return {name: value for name, value in settings.items() if name not in without_effect}
 
     def config_keys(self) -> dict[str, Any]:
         return {"problem_type": "multi_label_classification"} if self.settings.multi_label else {}

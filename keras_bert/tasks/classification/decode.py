@@ -12,7 +12,7 @@ from keras_bert.tasks.classification import BALANCED, NO_WEIGHTS
 from keras_bert.tasks.metrics import worst_first
 
 
-def of_windows(outputs, example_of_window, *, pooling):
+def pooled_windows(outputs, example_of_window, *, pooling):
     """The mean or the maximum of the windows of each example: (R, …) -> (N, …).
 
     `example_of_window` is int (R,), in order, and has every example.

@@ -42,13 +42,13 @@ def scored_sequences(task, examples, *, max_length, labelled):
     counts = [len(example.texts) - 1 for example in examples]
     framing = task.framing(max_length)
     if not task.lists:
-        of_list = np.repeat(np.arange(len(examples)), counts)
+        list_of_passage = np.repeat(np.arange(len(examples)), counts)
         labels = task.targets(examples)[0] if labelled else {}
         return TokenizedExamples.of_texts(
             examples,
-            [[queries[number] for number in of_list], passages],
+            [[queries[number] for number in list_of_passage], passages],
             labels=labels,
-            example_of_sequence=of_list,
+            example_of_sequence=list_of_passage,
             **framing,
         )
     texts = [tokenized(column, task.tokenizer, max_length) for column in (queries, passages)]

@@ -44,20 +44,20 @@ def classification_metrics(expected, probabilities, *, labels):
     by_label = metrics.precision_recall_fscore_support(
         expected, predicted, labels=numbers, zero_division=0
     )
-    of_model = np.flatnonzero(expected < probabilities.shape[1])
+    known = np.flatnonzero(expected < probabilities.shape[1])
     constant = len({*expected.tolist(), *predicted.tolist()}) == 1
     accuracy = float(metrics.accuracy_score(expected, predicted))
-    of_two = {}
+    binary_metrics = {}
     if probabilities.shape[1] == 2:
         f1 = float(by_label[2][1])
-        of_two = {"f1": f1, "accuracy_and_f1": (accuracy + f1) / 2}
+        binary_metrics = {"f1": f1, "accuracy_and_f1": (accuracy + f1) / 2}
     return {
         "accuracy": accuracy,
         "macro_f1": float(metrics.f1_score(expected, predicted, average="macro", zero_division=0)),
         "micro_f1": float(metrics.f1_score(expected, predicted, average="micro", zero_division=0)),
         "matthews": 0.0 if constant else float(metrics.matthews_corrcoef(expected, predicted)),
-        **of_two,
-        "cross_entropy": mean_cross_entropy(probabilities[of_model, expected[of_model]]),
+        **binary_metrics,
+        "cross_entropy": mean_cross_entropy(probabilities[known, expected[known]]),
         "examples": len(expected),
         "labels": _by_label(labels, by_label),
         "confusion": metrics.confusion_matrix(expected, predicted, labels=numbers).tolist(),
@@ -71,8 +71,8 @@ def summed_classification(expected, probabilities, *, labels):
     predicted = probabilities.argmax(axis=-1)
     has_label = expected < probabilities.shape[1]
     numbers = np.arange(len(expected))
-    of_expected = probabilities[numbers, np.where(has_label, expected, 0)]
-    losses = np.where(has_label, cross_entropies(of_expected), 0.0)
+    expected_probabilities = probabilities[numbers, np.where(has_label, expected, 0)]
+    losses = np.where(has_label, cross_entropies(expected_probabilities), 0.0)
     pairs = zip(expected.tolist(), predicted.tolist(), strict=True)
     counts = summed.label_counts(
         (([true] if true == guess else [], [guess], [true]) for true, guess in pairs),
@@ -80,24 +80,24 @@ def summed_classification(expected, probabilities, *, labels):
     )
     is_of_two = probabilities.shape[1] == 2
 
-    def of_sums(sums):
-        by_label = correct, _, true = summed.of_labels(sums)
+    def metrics_of_sums(sums):
+        by_label = correct, _, true = summed.counts_of_labels(sums)
         accuracy = summed.ratio(correct.sum(axis=-1), true.sum(axis=-1))
-        of_two = {}
+        binary_metrics = {}
         if is_of_two:
             f1 = summed.f1(*by_label)[..., 1]
-            of_two = {"f1": f1, "accuracy_and_f1": (accuracy + f1) / 2}
+            binary_metrics = {"f1": f1, "accuracy_and_f1": (accuracy + f1) / 2}
         return {
             "accuracy": accuracy,
             "macro_f1": summed.macro_f1(*by_label),
             "micro_f1": accuracy,
             "matthews": summed.matthews(*by_label),
-            **of_two,
+            **binary_metrics,
             "cross_entropy": summed.ratio(sums["losses"], sums["has_label"]),
         }
 
     parts = {"labels": counts, "losses": losses, "has_label": has_label.astype(np.float64)}
-    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums, labels=labels)
 
 
 def summed_multi_label(expected, predicted, *, labels):
@@ -109,15 +109,15 @@ def summed_multi_label(expected, predicted, *, labels):
         "examples": np.ones(len(expected)),
     }
 
-    def of_sums(sums):
-        by_label = summed.of_labels(sums)
+    def metrics_of_sums(sums):
+        by_label = summed.counts_of_labels(sums)
         return {
             "subset_accuracy": summed.ratio(sums["right"], sums["examples"]),
-            "micro_f1": summed.of_all_labels(*by_label)["f1"],
+            "micro_f1": summed.scores_over_labels(*by_label)["f1"],
             "macro_f1": summed.f1(*by_label).mean(axis=-1),
         }
 
-    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums, labels=labels)
 
 
 def multi_label_metrics(expected, predicted, probabilities, *, labels):
@@ -134,8 +134,8 @@ def multi_label_metrics(expected, predicted, probabilities, *, labels):
     """
     by_label = metrics.precision_recall_fscore_support(expected, predicted, zero_division=0)
     probabilities = np.asarray(probabilities, np.float64)
-    of_model = slice(None), slice(probabilities.shape[1])
-    confidence = np.where(predicted[of_model], probabilities, 1 - probabilities)
+    known = slice(None), slice(probabilities.shape[1])
+    confidence = np.where(predicted[known], probabilities, 1 - probabilities)
     return {
         "subset_accuracy": float(metrics.accuracy_score(expected, predicted)),
         "micro_f1": float(metrics.f1_score(expected, predicted, average="micro", zero_division=0)),
@@ -143,7 +143,7 @@ def multi_label_metrics(expected, predicted, probabilities, *, labels):
         "examples": len(expected),
         "labels": _by_label(labels, by_label),
         "confusion": metrics.multilabel_confusion_matrix(expected, predicted).tolist(),
-        "calibration": calibration(confidence.ravel(), (expected == predicted)[of_model].ravel()),
+        "calibration": calibration(confidence.ravel(), (expected == predicted)[known].ravel()),
     }
 
 
@@ -165,11 +165,11 @@ def score_metrics(expected, predicted):
     two, `mse`, the mean squared error, and `examples`.
     """
     expected, predicted = (np.asarray(x, np.float64) for x in (expected, predicted))
-    linear, of_ranks = pearson(expected, predicted), spearman(expected, predicted)
+    linear, rank_correlation = pearson(expected, predicted), spearman(expected, predicted)
     return {
         "pearson": linear,
-        "spearman": of_ranks,
-        "pearson_and_spearman": (linear + of_ranks) / 2,
+        "spearman": rank_correlation,
+        "pearson_and_spearman": (linear + rank_correlation) / 2,
         "mse": float(np.mean((expected - predicted) ** 2)),
         "examples": len(expected),
     }
@@ -183,11 +183,11 @@ def summed_scores(expected, predicted):
         "squares": (expected - predicted) ** 2,
     }
 
-    def of_sums(sums):
+    def metrics_of_sums(sums):
         count = sums["moments"][..., 0]
         return {
             "pearson": summed.pearson(sums["moments"]),
             "mse": summed.ratio(sums["squares"], count),
         }
 
-    return summed.SummedMetrics(parts=parts, metrics=of_sums)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums)

@@ -11,8 +11,8 @@ from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
 from keras_bert.layers import Tensor
 from keras_bert.readers.text_notes import text_warnings
 from keras_bert.tasks.classification import WINDOWS
-from keras_bert.tasks.classification.decode import of_windows
-from keras_bert.tasks.exported_predictions import of_whole_text
+from keras_bert.tasks.classification.decode import pooled_windows
+from keras_bert.tasks.exported_predictions import whole_text_prediction
 from keras_bert.tasks.raw_data import new_name, rows_with_labels
 from keras_bert.tasks.task import Task
 
@@ -99,7 +99,7 @@ class TextTask(PooledTask):
 
     FEATURES = "keras_bert.inputs.tokenized_examples:text_sequences"
     SIGNATURES = "keras_bert.tasks.classification.signatures:text_signatures"
-    exported_prediction = of_whole_text
+    exported_prediction = whole_text_prediction
 
     def make_head(self) -> None:
         if self.reads_windows and len(self.text_names) != 1:
@@ -128,7 +128,7 @@ class TextTask(PooledTask):
         if not self.reads_windows:
             return outputs
         windows, pooling = sequences.example_of_sequence, self.settings.window_pooling
-        return of_windows(outputs, windows, pooling=pooling)
+        return pooled_windows(outputs, windows, pooling=pooling)
 
     def taught_answers(self, outputs: dict[str, Any], sequences: Any) -> np.ndarray:
         return self.of_examples(outputs[self.TEACHES], sequences)

@@ -11,9 +11,9 @@ from keras_bert.tasks.text_embedding.metrics import retrieval_metrics
 def list_predictions(scores, examples):
     """The scores (n,) of the passages of each list -> N dictionaries."""
     predictions = []
-    for example, of_list in zip(examples, scores, strict=True):
+    for example, list_scores in zip(examples, scores, strict=True):
         prediction = {"query": example.query, "passages": [*example.passages]}
-        prediction["scores"] = [float(score) for score in of_list]
+        prediction["scores"] = [float(score) for score in list_scores]
         if example.grades is not None:
             prediction["expected"] = [*example.grades]
         predictions.append(prediction)
@@ -28,7 +28,7 @@ def ranked_list(scores, grades):
     return sorted(range(len(scores)), key=lambda number: (-scores[number], grades[number]))
 
 
-def of_list(scores, grades):
+def metrics_of_list(scores, grades):
     """`ndcg@10`, `mrr@10`, `map@100` and `accuracy@1` of a list (see `retrieval_metrics`)."""
     relevant = {number: grade for number, grade in enumerate(grades) if grade > 0}
     metrics = retrieval_metrics([ranked_list(scores, grades)], [relevant])
@@ -42,21 +42,21 @@ def list_metrics(grades, scores):
         grades: the grades of the passages of each list, of which one is above 0.
         scores: likewise.
     """
-    rows = [of_list(*pair) for pair in zip(scores, grades, strict=True)]
+    rows = [metrics_of_list(*pair) for pair in zip(scores, grades, strict=True)]
     means = {name: float(np.mean([row[name] for row in rows])) for name in LIST_METRICS}
     return {**means, "lists": len(rows), "passages": sum(map(len, scores))}
 
 
 def summed_lists(grades, scores):
     """The `SummedMetrics` of lists; arguments as in `list_metrics`."""
-    rows = [of_list(*pair) for pair in zip(scores, grades, strict=True)]
+    rows = [metrics_of_list(*pair) for pair in zip(scores, grades, strict=True)]
     parts = {name: np.array([row[name] for row in rows]) for name in LIST_METRICS}
     parts["lists"] = np.ones(len(rows))
 
-    def of_sums(sums):
+    def metrics_of_sums(sums):
         return {name: summed.ratio(sums[name], sums["lists"]) for name in LIST_METRICS}
 
-    return summed.SummedMetrics(parts=parts, metrics=of_sums)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums)
 
 
 def list_errors(predictions, examples):
@@ -74,7 +74,7 @@ def list_errors(predictions, examples):
                     "query": example.query,
                     "expected": example.passages[grades.index(max(grades))],
                     "predicted": example.passages[ranks[0]],
-                    "error": 1 - of_list(prediction["scores"], grades)["ndcg@10"],
+                    "error": 1 - metrics_of_list(prediction["scores"], grades)["ndcg@10"],
                 }
             )
     return worst_first(errors, by="error")

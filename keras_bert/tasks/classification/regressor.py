@@ -110,8 +110,8 @@ class Regressor(TextTask):
         loss = settings.get("loss")
         self.lists = lists or loss in OF_LISTS
         if loss is None:
-            of_pairs = BINARY_CROSSENTROPY if activation == "sigmoid" else SQUARED_ERROR
-            loss = LISTWISE if self.lists else of_pairs
+            pair_loss = BINARY_CROSSENTROPY if activation == "sigmoid" else SQUARED_ERROR
+            loss = LISTWISE if self.lists else pair_loss
         if loss == SQUARED_ERROR and activation == "sigmoid":
             raise InputError.naming(
                 "{loss} {} is for scores in the range of the labels, and the model's are "
@@ -359,10 +359,10 @@ class Regressor(TextTask):
         else:
             scores = self.of_examples(scores, sequences)
         if self.activation == "sigmoid":
-            scores = [expit(np.asarray(of_example, np.float64)) for of_example in scores]
+            scores = [expit(np.asarray(example_scores, np.float64)) for example_scores in scores]
         if _are_lists(examples):
             return list_predictions(scores, examples)
-        return score_predictions([of_example[0] for of_example in scores], examples)
+        return score_predictions([example_scores[0] for example_scores in scores], examples)
 
     def official_metrics(
         self, predictions: Sequence[Any], examples: Sequence[Any]

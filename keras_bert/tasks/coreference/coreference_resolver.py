@@ -18,7 +18,7 @@ from keras_bert.heads.spans import ATTENTION, AntecedentLoss, AntecedentScores, 
 from keras_bert.layers import Tensor
 from keras_bert.tasks.coreference import CoreferenceSettings
 from keras_bert.tasks.coreference.decode import coreference_predictions
-from keras_bert.tasks.exported_predictions import of_clusters
+from keras_bert.tasks.exported_predictions import clusters_prediction
 from keras_bert.tasks.metrics import worst_first
 from keras_bert.tasks.span_classification.span_classifier import UNITS, span_representation_of
 from keras_bert.tasks.summed_metrics import SummedMetrics, ratio
@@ -109,7 +109,7 @@ def coreference_metrics(expected, predicted):
         (documents), `mentions` and `clusters` (expected). A ratio without cases is 0.
     """
     sums = {name: x.sum(axis=0) for name, x in _sums_of_documents(expected, predicted).items()}
-    metrics = {name: float(value) for name, value in _of_sums(sums).items()}
+    metrics = {name: float(value) for name, value in _metrics_of_sums(sums).items()}
     return {
         **metrics,
         "examples": len(expected),
@@ -120,7 +120,7 @@ def coreference_metrics(expected, predicted):
 
 def summed_coreference(expected, predicted):
     """The `SummedMetrics` of `coreference_metrics`."""
-    return SummedMetrics(parts=_sums_of_documents(expected, predicted), metrics=_of_sums)
+    return SummedMetrics(parts=_sums_of_documents(expected, predicted), metrics=_metrics_of_sums)
 
 
 def _sums_of_documents(expected, predicted):
@@ -133,14 +133,16 @@ def _sums_of_documents(expected, predicted):
         sizes = [np.array([len(c) for c in side], np.float64) for side in (clusters, answers)]
         for name, metric in _METRICS.items():
             rows[name].append(metric(common, *sizes))
-    return {name: np.array(of_name, np.float64).reshape(-1, 4) for name, of_name in rows.items()}
+    return {
+        name: np.array(quotients, np.float64).reshape(-1, 4) for name, quotients in rows.items()
+    }
 
 
-def _of_sums(sums):
+def _metrics_of_sums(sums):
     """The metrics of {metric: sums over documents (..., 4)}, by name."""
     metrics = {}
-    for name, of_name in sums.items():
-        right, expected_count, correct, predicted_count = np.moveaxis(of_name, -1, 0)
+    for name, quotients in sums.items():
+        right, expected_count, correct, predicted_count = np.moveaxis(quotients, -1, 0)
         recall, precision = ratio(right, expected_count), ratio(correct, predicted_count)
         metrics[f"{name}_f1"] = ratio(2 * precision * recall, precision + recall)
         metrics[f"{name}_precision"], metrics[f"{name}_recall"] = precision, recall
@@ -182,7 +184,7 @@ class CoreferenceResolver(Task):
     SETTINGS = CoreferenceSettings
     FEATURES = "keras_bert.tasks.coreference.features:coreference_sequences"
     SIGNATURES = "keras_bert.tasks.coreference.signatures:coreference_signatures"
-    exported_prediction = of_clusters
+    exported_prediction = clusters_prediction
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 

@@ -35,8 +35,8 @@ def cluster_numbers(candidates):
     )
     has_others = ops.reshape(members, (batch, count)) > 1
     is_first = ops.logical_and(has_others, root == number)
-    of_first = ops.where(is_first, ops.cumsum(ops.cast(is_first, "int32"), axis=1) - 1, -1)
-    return ops.take_along_axis(of_first, root, axis=1)
+    number_of_first = ops.where(is_first, ops.cumsum(ops.cast(is_first, "int32"), axis=1) - 1, -1)
+    return ops.take_along_axis(number_of_first, root, axis=1)
 
 
 def predicted_clusters(outputs):
@@ -58,10 +58,10 @@ def _clusters(outputs):
     if not count:
         return [[] for _ in outputs]
     candidates = np.full((len(outputs), count, outputs[0].shape[-1]), -1, np.float32)
-    for padded, of_document in zip(candidates, outputs, strict=True):
-        padded[: len(of_document)] = of_document
+    for padded, document_outputs in zip(candidates, outputs, strict=True):
+        padded[: len(document_outputs)] = document_outputs
     numbers = ops.convert_to_numpy(cluster_numbers(ops.array(candidates)))
-    clusters = [[[] for _ in range(of_document.max() + 1)] for of_document in numbers]
+    clusters = [[[] for _ in range(document_outputs.max() + 1)] for document_outputs in numbers]
     for document, place in zip(*np.nonzero(numbers >= 0), strict=True):
         first, last = candidates[document, place, :2].astype(int).tolist()
         clusters[document][numbers[document, place]].append((first, last + 1))
@@ -99,8 +99,8 @@ def coreference_predictions(outputs, sequences):
         if spans is not None:
             clusters_by_name["expected"] = expected_clusters(spans)
         described = {
-            name: [[position.of(*span) for span in cluster] for cluster in of_name]
-            for name, of_name in clusters_by_name.items()
+            name: [[position.of(*span) for span in cluster] for cluster in named_clusters]
+            for name, named_clusters in clusters_by_name.items()
         }
         predictions.append({"text": example.text, "words": position.words(), **described})
     return predictions

@@ -115,11 +115,11 @@ def document_sequences(tokenized, *, template, max_length):
     counts = tf.math.bincount(parts.text, minlength=documents, dtype=tf.int64)
     number = tf.ragged.range(counts).flat_values  # (R,)
     word = tf.ragged.range(parts.first, parts.end)
-    of_word = word.value_rowids()
-    owned = (word.flat_values >= tf.gather(parts.owned, of_word)) & (
-        word.flat_values < tf.gather(parts.owned_end, of_word)
+    window_of_word = word.value_rowids()
+    owned = (word.flat_values >= tf.gather(parts.owned, window_of_word)) & (
+        word.flat_values < tf.gather(parts.owned_end, window_of_word)
     )
-    bounds = (parts.starts.flat_values, parts.ends.flat_values, tf.gather(number, of_word))
+    bounds = (parts.starts.flat_values, parts.ends.flat_values, tf.gather(number, window_of_word))
     columns = {
         name: tokenized.firsts.with_values(tf.cast(tf.boolean_mask(column, owned), tf.int32))
         for name, column in zip(COLUMNS, bounds, strict=True)

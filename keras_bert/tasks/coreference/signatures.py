@@ -46,7 +46,7 @@ def coreference_signatures(task, *, max_length):
         is_linked = clusters >= 0
         lengths = tf.reduce_sum(tf.cast(is_linked, tf.int32), axis=1)
 
-        def of_mentions(x):  # (F,)
+        def by_document(x):  # (F,)
             return tf.RaggedTensor.from_row_lengths(x, lengths).to_tensor()
 
         text_of = tf.cast(tf.where(is_linked)[:, :1], tf.int32)  # (F, 1)
@@ -54,9 +54,9 @@ def coreference_signatures(task, *, max_length):
         row = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of)
         first, last = tf.unstack(row + words, axis=1)
         return {
-            "starts": of_mentions(tf.gather(starts.flat_values, first)),
-            "ends": of_mentions(tf.gather(ends.flat_values, last)),
-            "clusters": of_mentions(tf.boolean_mask(clusters, is_linked)),
+            "starts": by_document(tf.gather(starts.flat_values, first)),
+            "ends": by_document(tf.gather(ends.flat_values, last)),
+            "clusters": by_document(tf.boolean_mask(clusters, is_linked)),
             "lengths": lengths,
         }
 

@@ -13,7 +13,7 @@ from keras_bert.heads.classification import GroupChoices, labelled_head
 from keras_bert.layers import Tensor
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
-from keras_bert.tasks.exported_predictions import of_choices
+from keras_bert.tasks.exported_predictions import choice_prediction
 from keras_bert.tasks.fitting import NO_CHOICE
 from keras_bert.tasks.metrics import (
     calibration,
@@ -52,7 +52,7 @@ class MultipleChoice(PooledTask):
     METRIC = "accuracy"
     FEATURES = "keras_bert.tasks.multiple_choice.features:choice_sequences"
     SIGNATURES = "keras_bert.tasks.multiple_choice.features:choice_signatures"
-    exported_prediction = of_choices
+    exported_prediction = choice_prediction
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
     def make_head(self) -> None:
@@ -110,10 +110,10 @@ class MultipleChoice(PooledTask):
         """
         predictions = []
         for example, logits in zip(sequences.examples, outputs["logits"], strict=True):
-            of_choices = np.asarray(logits, np.float64)[
+            choice_logits = np.asarray(logits, np.float64)[
                 : len(example.choices)
             ]  # the rest is padding
-            probabilities = softmax(of_choices)
+            probabilities = softmax(choice_logits)
             best = int(probabilities.argmax())
             prediction = {
                 "context": example.context,

@@ -142,7 +142,7 @@ def parts_of_steps(dataset, parts):
     if parts == 1:
         return dataset
 
-    def of_step(*batches):  # datasets, in the structure of a batch
+    def joined_step(*batches):  # datasets, in the structure of a batch
         batches = tf.data.Dataset.zip(batches)
         totals = batches.map(lambda x, y, weights: sums(weights))
         zeros = tf.nest.map_structure(lambda spec: tf.zeros([]), totals.element_spec)
@@ -161,7 +161,7 @@ def parts_of_steps(dataset, parts):
     def sums(weights):
         return {name: tf.reduce_sum(weight) for name, weight in weights.items()}
 
-    dataset = dataset.window(parts, drop_remainder=True).flat_map(of_step)
+    dataset = dataset.window(parts, drop_remainder=True).flat_map(joined_step)
     return resolved(dataset).prefetch(PREFETCHED)
 
 

@@ -234,13 +234,13 @@ def next_token_nats(task, hidden, ids, counts):
     second one on are wanted -> float32 (T,), those tokens in order.
     """
 
-    def of_tokens(some):
+    def token_values(some):
         logits = _logits(task, some["hidden"])
         chosen = tf.gather(logits, some["ids"], batch_dims=1)
         return {"nats": tf.reduce_logsumexp(logits, axis=-1) - chosen}
 
     return in_chunks(
-        of_tokens,
+        token_values,
         {
             "hidden": tf.boolean_mask(hidden[:, :-1], counts),
             "ids": tf.boolean_mask(ids[:, 1:], counts),

@@ -124,9 +124,9 @@ class RecordReader:
             return {name: value[some] for name, value in batch.items()}
 
         x, y, weights = self._causal(taken(causal), sequence_weights[causal])
-        of_masked = self._masked(taken(masked), epochs[masked], sequence_weights[masked])
+        masked_parts = self._masked(taken(masked), epochs[masked], sequence_weights[masked])
         x = {f"causal_{name}": value for name, value in x.items()}
-        parts = zip((x, y, weights), of_masked, strict=True)
+        parts = zip((x, y, weights), masked_parts, strict=True)
         return self._for_task(*(one | other for one, other in parts))
 
     def _causal(self, batch, sequence_weights):

@@ -81,13 +81,13 @@ def fill_mask_signatures(task, *, max_length, top_k):
             "lengths": tf.cast(number.row_lengths(), tf.int32),
         }
 
-    def of_texts(text, **head):
+    def outputs_of_texts(text, **head):
         ids = task.tokenizer.tokenize_masked(text)  # ragged (B, None)
         parts, inputs, is_core = in_windows(task, ids, max_length=max_length)
         is_mask = is_core & (inputs["input_ids"] == vocabulary.mask_id)
         return outputs(inputs, is_mask, parts.sequence, tf.size(text), **head)
 
-    from_text = traced_on_texts(of_texts, names=["text"])
+    from_text = traced_on_texts(outputs_of_texts, names=["text"])
 
     @functools.partial(traced_on_ids, encoder=task.encoder)
     def from_ids(**inputs):
@@ -100,7 +100,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
     signatures = standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids)
     if "span_boundary" in task.HEADS:
         signatures["span_boundary"] = Signature(
-            lambda text: of_texts(text, vectors_of=_at_boundaries, head=_span_boundary),
+            lambda text: outputs_of_texts(text, vectors_of=_at_boundaries, head=_span_boundary),
             text_specs(["text"]),
         )
 
@@ -399,11 +399,11 @@ def language_model_signatures(task, *, max_length, top_k):
                 "log_probability": prompts.log_probability,
             }
 
-        of_next = {
+        next_inputs = {
             "candidates": tf.TensorSpec([None, top_k], tf.string),
             "probabilities": tf.TensorSpec([None, top_k]),
         }
-        return chunked(outputs, inputs, more=of_next)
+        return chunked(outputs, inputs, more=next_inputs)
 
     @functools.partial(traced_on_texts, names=["prompt"])
     def from_prompt(prompt):

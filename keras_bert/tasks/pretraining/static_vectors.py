@@ -80,22 +80,22 @@ class NegativeSampling(Layer):
             ops.logical_and(distance >= -contexts_before[..., None], distance != 0),
             distance <= contexts_after[..., None],
         )  # (R, C, 2 W + 1)
-        of_context = ops.cast(is_context, "float32")
-        count = ops.sum(of_context, axis=-1)  # (R, C)
-        mean = of_context / ops.maximum(count, 1.0)[..., None]  # rows sum to 1 or 0
+        context_mask = ops.cast(is_context, "float32")
+        count = ops.sum(context_mask, axis=-1)  # (R, C)
+        mean = context_mask / ops.maximum(count, 1.0)[..., None]  # rows sum to 1 or 0
         if self.cbow:
             vectors = ops.matmul(_from_band(mean), self._vectors(groups))  # (R, N, T, D)
             vectors = ops.reshape(vectors, (-1, tokens.shape[1], vectors.shape[-1]))  # (R, C, D)
             targets = self._output_vectors(tokens)  # (R, C, D)
-            of_target = _log_loss(-ops.sum(vectors * targets, axis=-1))  # (R, C)
+            target_loss = _log_loss(-ops.sum(vectors * targets, axis=-1))  # (R, C)
         else:
             vectors = self._vectors(tokens)  # (R, C, D)
-            of_groups = ops.reshape(vectors, (-1, *_group_shape(tokens), vectors.shape[-1]))
-            scores = _products(of_groups, self._output_vectors(groups))  # (R, N, T, T + 2 W)
-            of_target = ops.sum(mean * _log_loss(-_band(scores)), axis=-1)  # (R, C)
+            grouped = ops.reshape(vectors, (-1, *_group_shape(tokens), vectors.shape[-1]))
+            scores = _products(grouped, self._output_vectors(groups))  # (R, N, T, T + 2 W)
+            target_loss = ops.sum(mean * _log_loss(-_band(scores)), axis=-1)  # (R, C)
         scores = _products(vectors, self._output_vectors(negatives))  # (R, C, M)
-        of_negatives = self.negatives * ops.mean(_log_loss(scores), axis=-1)  # (R, C)
-        return ops.where(count > 0, of_target + of_negatives, 0.0)
+        negative_loss = self.negatives * ops.mean(_log_loss(scores), axis=-1)  # (R, C)
+        return ops.where(count > 0, target_loss + negative_loss, 0.0)
 
     def _vectors(self, ids):
         return ops.cast(sparse_rows(self.token_embedding.embeddings, ids), "float32")

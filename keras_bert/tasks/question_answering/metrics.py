@@ -110,14 +110,14 @@ def summed_squad(predictions, golds):
         for name, which in groups.items()
     }
 
-    def of_sums(sums):
+    def metrics_of_sums(sums):
         return {
             f"{name}{metric}": ratio(sums[name][..., column], sums[name][..., 2])
             for name in groups
             for column, metric in enumerate(("exact", "f1"))
         }
 
-    return SummedMetrics(parts=parts, metrics=of_sums)
+    return SummedMetrics(parts=parts, metrics=metrics_of_sums)
 
 
 def best_thresholds(predictions, golds, null_scores):

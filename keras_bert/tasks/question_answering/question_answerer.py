@@ -16,7 +16,7 @@ from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers import Tensor
 from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.squad import QuestionSource, question_warnings
-from keras_bert.tasks.exported_predictions import of_question
+from keras_bert.tasks.exported_predictions import question_prediction
 from keras_bert.tasks.losses import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.question_answering import QuestionSettings
@@ -80,14 +80,14 @@ def best_spans(windows, *, max_answer_length, count=1, may_be_none=False):
         return Spans([], 0.0, 1.0 if may_be_none else 0.0)
     order = _largest(sums, count)
     top = max(float(sums[order[0]]), null if may_be_none else -math.inf)
-    of_none = math.exp(null - top) if may_be_none else 0.0
-    total = float(np.exp(sums.astype(np.float64) - top).sum()) + of_none
+    null_weight = math.exp(null - top) if may_be_none else 0.0
+    total = float(np.exp(sums.astype(np.float64) - top).sum()) + null_weight
     best = []
     for position in order:
         token, further = divmod(int(position), max_answer_length)
         first, logit = int(tokens[token]), float(sums[position])
         best.append(Span(first, first + further, logit, math.exp(logit - top) / total))
-    return Spans(best, null - best[0].logit, of_none / total)
+    return Spans(best, null - best[0].logit, null_weight / total)
 
 
 def question_answers(outputs, sequences, *, max_answer_length, n_best, null_threshold):
@@ -223,7 +223,7 @@ class QuestionAnswerer(Task):
     TUNED = ("null_threshold",)
     FEATURES = "keras_bert.tasks.question_answering.features:features_of_questions"
     SIGNATURES = "keras_bert.tasks.question_answering.signatures:question_signatures"
-    exported_prediction = of_question
+    exported_prediction = question_prediction
     ANSWER = "answer"
     METRIC = "f1"
     SHOWN = {

@@ -147,9 +147,9 @@ def _chosen(spans, texts, context, tokens, *, null_threshold):
 
     # Probabilities, from logits minus the highest one, so that nothing overflows.
     top = tf.maximum(best, null) if may_be_none else tf.where(there, best, 0.0)
-    of_none = tf.exp(null - top) if may_be_none else tf.zeros_like(top)
-    total = tf.math.segment_sum(tf.exp(spans["all"] - tf.gather(top, texts)), texts) + of_none
-    chosen = tf.where(is_none, of_none, tf.exp(best - top))
+    null_weight = tf.exp(null - top) if may_be_none else tf.zeros_like(top)
+    total = tf.math.segment_sum(tf.exp(spans["all"] - tf.gather(top, texts)), texts) + null_weight
+    chosen = tf.where(is_none, null_weight, tf.exp(best - top))
     score = tf.math.divide_no_nan(chosen, total)
 
     token = tokens.ids.row_splits[:-1] + tf.gather(spans["first"], window)

@@ -73,16 +73,16 @@ def summed_spans(expected, predicted, *, labels):
         "identified": _identified(expected, predicted).astype(np.float64),
     }
 
-    def of_sums(sums):
-        by_label = summed.of_labels(sums)
+    def metrics_of_sums(sums):
+        by_label = summed.counts_of_labels(sums)
         identified = summed.precision_recall_f1(*np.moveaxis(sums["identified"], -1, 0))
         return {
-            **summed.of_all_labels(*by_label),
+            **summed.scores_over_labels(*by_label),
             "macro_f1": summed.macro_f1(*by_label),
             **{f"identification_{name}": values for name, values in identified.items()},
         }
 
-    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums, labels=labels)
 
 
 def relation_metrics(expected, predicted, *, labels, null_label):
@@ -124,16 +124,16 @@ def summed_relations(expected, predicted, *, labels, null_label):
     }
     is_relation = np.array([label != null_label for label in labels])
 
-    def of_sums(sums):
-        by_label = summed.of_labels(sums)
+    def metrics_of_sums(sums):
+        by_label = summed.counts_of_labels(sums)
         relations = [side[..., is_relation] for side in by_label]
         return {
-            **summed.of_all_labels(*relations),
+            **summed.scores_over_labels(*relations),
             "macro_f1": summed.macro_f1(*relations),
             "accuracy": summed.ratio(by_label[0].sum(axis=-1), sums["examples"]),
         }
 
-    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums, labels=labels)
 
 
 def _pairs(expected, predicted):

@@ -12,7 +12,7 @@ from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import labelled_head
 from keras_bert.layers import Tensor
 from keras_bert.readers.labels import sorted_labels
-from keras_bert.tasks.exported_predictions import of_whole_text
+from keras_bert.tasks.exported_predictions import whole_text_prediction
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.span_classification import MAX_SPAN_LENGTH, RelationClassifierSettings
 from keras_bert.tasks.span_classification.decode import (
@@ -60,7 +60,7 @@ class RelationClassifier(WordsTask):
     SETTINGS = RelationClassifierSettings
     FEATURES = "keras_bert.tasks.span_classification.features:pair_sequences"
     SIGNATURES = "keras_bert.tasks.span_classification.signatures:relation_signatures"
-    exported_prediction = of_whole_text
+    exported_prediction = whole_text_prediction
     METRIC = "f1"
     SHOWN = {"loss": "loss", "accuracy": "accuracy", "f1": "F1"}
 

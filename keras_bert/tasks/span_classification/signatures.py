@@ -15,7 +15,7 @@ from keras_bert.tasks.signatures import (
     warmup_texts,
 )
 from keras_bert.tasks.span_classification.decode import tie_break
-from keras_bert.text.ragged import of_values
+from keras_bert.text.ragged import per_value
 
 
 def span_signatures(task, *, max_length):
@@ -54,19 +54,19 @@ def span_signatures(task, *, max_length):
             text_of, first, last, scores, label = (
                 tf.boolean_mask(x, selected) for x in (text_of, first, last, scores, label)
             )
-        of_text = tf.RaggedTensor.from_value_rowids(
+        spans_of_text = tf.RaggedTensor.from_value_rowids(
             tf.range(tf.size(text_of)), text_of, tf.size(text)
         )
 
         def padded(x):
-            return of_text.with_values(x).to_tensor()
+            return spans_of_text.with_values(x).to_tensor()
 
         return {
             "labels": padded(tf.gather(labels, label)),
             "scores": padded(scores),
             "starts": padded(tf.gather(starts.flat_values, first)),
             "ends": padded(tf.gather(ends.flat_values, last)),
-            "lengths": tf.cast(of_text.row_lengths(), tf.int32),
+            "lengths": tf.cast(spans_of_text.row_lengths(), tf.int32),
         }
 
     warmup = [{"text": batch} for batch in warmup_texts(max_length)]
@@ -141,7 +141,7 @@ def whole_words(starts, ends, *, from_, to):
 
 def _count(positions, most):
     """How many of the `positions` of each text, ragged (B, None), are at most `most` (B,): (B,)."""
-    counted = positions.values <= of_values(most, positions)
+    counted = positions.values <= per_value(most, positions)
     return tf.reduce_sum(positions.with_values(tf.cast(counted, tf.int32)), axis=1)
 
 

@@ -15,7 +15,7 @@ from keras_bert.heads.spans import SpanRepresentation, WordMeans
 from keras_bert.layers import Tensor
 from keras_bert.readers.examples import first_location
 from keras_bert.readers.labels import sorted_labels
-from keras_bert.tasks.exported_predictions import of_spans
+from keras_bert.tasks.exported_predictions import spans_prediction
 from keras_bert.tasks.losses import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.span_classification import LAST, MEAN, SpanClassifierSettings
@@ -102,7 +102,7 @@ class SpanClassifier(WordsTask):
     TUNED = ("threshold",)
     FEATURES = "keras_bert.tasks.span_classification.features:span_sequences"
     SIGNATURES = "keras_bert.tasks.span_classification.signatures:span_signatures"
-    exported_prediction = of_spans
+    exported_prediction = spans_prediction
     FIRST_LABEL = 1  # after "no span"
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}

@@ -72,8 +72,8 @@ class TaggedSequences(TokenizedExamples):
     ):
         template = tokenizer.template
         if document_context:  # in which a space is before a sentence
-            of_sentences = tokenizer.vocabulary.with_prefix_space()
-            tokenizer = tokenizer.with_vocabulary(of_sentences)
+            sentence_vocabulary = tokenizer.vocabulary.with_prefix_space()
+            tokenizer = tokenizer.with_vocabulary(sentence_vocabulary)
         self.sentences = split_sentences(examples, tokenizer)
         ids = concatenated([sentence.ids for sentence in self.sentences], np.int32)
         lengths = np.array([len(sentence.ids) for sentence in self.sentences], np.int32)
@@ -104,8 +104,8 @@ class TaggedSequences(TokenizedExamples):
             second = starts + marked[:, 0]
             second = tf.gather(tf.ragged.range(second, second + repeated), parts.sequence)
             segments.append(tf.gather(tf.constant(ids), second))
-            of_sentence = parts._replace(starts=window_starts - starts[parts.sequence])
-            options["columns"] = marked_inputs(of_sentence, marked, repeated, template=template)
+            in_sentence = parts._replace(starts=window_starts - starts[parts.sequence])
+            options["columns"] = marked_inputs(in_sentence, marked, repeated, template=template)
         targets = {"labels": {}}
         if labelled:
             special = before, template.num_special(texts) - before

@@ -146,16 +146,16 @@ def summed_chunks(expected, predicted, *, scheme):
         **_words_right(expected, predicted),
     }
 
-    def of_sums(sums):
+    def metrics_of_sums(sums):
         strict = summed.precision_recall_f1(*np.moveaxis(sums["strict"], -1, 0))
         return {
-            **summed.of_all_labels(*summed.of_labels(sums)),
+            **summed.scores_over_labels(*summed.counts_of_labels(sums)),
             **{f"strict_{name}": values for name, values in strict.items()},
             "accuracy": summed.ratio(sums["right"], sums["words"]),
         }
 
     labels = [kind or "_" for kind in kinds]
-    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums, labels=labels)
 
 
 def summed_words(expected, predicted, *, labels):
@@ -170,13 +170,13 @@ def summed_words(expected, predicted, *, labels):
         **_words_right(expected, predicted),
     }
 
-    def of_sums(sums):
+    def metrics_of_sums(sums):
         return {
             "accuracy": summed.ratio(sums["right"], sums["words"]),
-            "macro_f1": summed.macro_f1(*summed.of_labels(sums)),
+            "macro_f1": summed.macro_f1(*summed.counts_of_labels(sums)),
         }
 
-    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums, labels=labels)
 
 
 # C-A1 continues the A1 before it.
@@ -217,7 +217,7 @@ def role_metrics(expected, predicted, scores, *, scheme):
     triples = [*_roles_of_arguments(expected, predicted)]
     counts = correct, given, true = _counts(triples)
     perfect = sum(map(_is_perfect, triples))
-    of_tags = chunk_metrics(expected, predicted, scores, scheme=scheme)
+    tag_metrics = chunk_metrics(expected, predicted, scores, scheme=scheme)
     names = ("accuracy", "words", "confusion", "confusion_labels", "calibration")
     metrics = precision_recall_f1(correct.total(), given.total(), true.total())
     return {
@@ -226,7 +226,7 @@ def role_metrics(expected, predicted, scores, *, scheme):
         "examples": len(expected),
         "arguments": true.total(),
         "labels": metrics_per_label(sorted(given | true), *counts),
-        **{name: of_tags[name] for name in names},
+        **{name: tag_metrics[name] for name in names},
     }
 
 
@@ -253,11 +253,11 @@ def summed_roles(expected, predicted, *, scheme):
         **_words_right(expected, predicted),
     }
 
-    def of_sums(sums):
+    def metrics_of_sums(sums):
         return {
-            **summed.of_all_labels(*summed.of_labels(sums)),
+            **summed.scores_over_labels(*summed.counts_of_labels(sums)),
             "perfect": summed.ratio(sums["perfect"], sums["examples"]),
             "accuracy": summed.ratio(sums["right"], sums["words"]),
         }
 
-    return summed.SummedMetrics(parts=parts, metrics=of_sums, labels=labels)
+    return summed.SummedMetrics(parts=parts, metrics=metrics_of_sums, labels=labels)

@@ -26,7 +26,7 @@ from keras_bert.readers.schemes import (
     spans_of,
     transitions,
 )
-from keras_bert.tasks.exported_predictions import of_words
+from keras_bert.tasks.exported_predictions import tagged_words_prediction
 from keras_bert.tasks.losses import CountedAccuracy, cross_entropy_by_weight
 from keras_bert.tasks.raw_data import rows_with_labels
 from keras_bert.tasks.summed_metrics import SummedMetrics
@@ -82,7 +82,7 @@ class Tagger(Task):
     SETTINGS: type[Any] = TaggerSettings
     FEATURES = "keras_bert.tasks.tagging.features:tagged_sequences"
     SIGNATURES = "keras_bert.tasks.tagging.signatures:tagger_signatures"
-    exported_prediction = of_words
+    exported_prediction = tagged_words_prediction
     TEACHES: Any = "logits"
     ANSWER = "tags"
     METRIC = "accuracy"

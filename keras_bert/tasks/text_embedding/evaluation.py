@@ -45,14 +45,14 @@ def metrics_with(vectors, examples, *, size, by):
         size: the numbers of each vector that are used.
         by: the similarity.
     """
-    form, vectors = examples[0].form, [of_example[:, :size] for of_example in vectors]
+    form, vectors = examples[0].form, [example_vectors[:, :size] for example_vectors in vectors]
     if form in (SCORES, BINARY):
         first, second = (np.stack([v[place] for v in vectors]) for place in (0, 1))
         similarity = pair_similarities(first, second, by=by)
         labels = np.array([example.label for example in examples])
         metrics = rated_pair_metrics if form == SCORES else binary_pair_metrics
         return {**metrics(similarity, labels), "examples": len(examples)}
-    queries, documents, of_triplets = _retrieval(vectors, examples, by=by)
+    queries, documents, triplet_metrics = _retrieval(vectors, examples, by=by)
     ranked = ranked_documents(
         np.stack([vector for vector, _, _ in queries]),
         np.stack([vector for _, vector in documents]),
@@ -62,7 +62,7 @@ def metrics_with(vectors, examples, *, size, by):
     )
     metrics = retrieval_metrics(ranked, [relevant for _, relevant, _ in queries])
     counts = {"queries": len(queries), "documents": len(documents)}
-    return {**of_triplets, **metrics, **counts, "examples": len(examples)}
+    return {**triplet_metrics, **metrics, **counts, "examples": len(examples)}
 
 
 def _retrieval(vectors, examples, *, by):
@@ -78,13 +78,15 @@ def _retrieval(vectors, examples, *, by):
     if examples[0].form == LABELS:
         return *_by_label(vectors, examples), {}
     anchors, relevant, documents, triplets = {}, {}, {}, []
-    for example, of_example in zip(examples, vectors, strict=True):
+    for example, example_vectors in zip(examples, vectors, strict=True):
         anchor, positive, *_ = example.texts
-        anchors.setdefault(anchor, of_example[0])
+        anchors.setdefault(anchor, example_vectors[0])
         relevant.setdefault(anchor, {})[positive] = 1.0
-        for text, vector in zip(example.texts[1:], of_example[1:], strict=True):
+        for text, vector in zip(example.texts[1:], example_vectors[1:], strict=True):
             documents.setdefault(text, vector)
-        triplets += [(of_example[0], of_example[1], negative) for negative in of_example[2:]]
+        triplets += [
+            (example_vectors[0], example_vectors[1], negative) for negative in example_vectors[2:]
+        ]
     metrics = {}
     if triplets:
         first, positive, negative = (np.stack(part) for part in zip(*triplets, strict=True))
@@ -101,14 +103,14 @@ def _retrieval(vectors, examples, *, by):
 
 def _by_label(vectors, examples):
     """-> (queries, documents) of texts with labels; one whose label no other has is left out."""
-    of_label = {}
+    ids_by_label = {}
     for number, example in enumerate(examples):
-        of_label.setdefault(example.label, []).append(str(number))
-    documents = [(str(number), of_text[0]) for number, of_text in enumerate(vectors)]
+        ids_by_label.setdefault(example.label, []).append(str(number))
+    documents = [(str(number), text_vectors[0]) for number, text_vectors in enumerate(vectors)]
     queries = [
-        (vector, {other: 1.0 for other in of_label[example.label] if other != id}, id)
+        (vector, {other: 1.0 for other in ids_by_label[example.label] if other != id}, id)
         for example, (id, vector) in zip(examples, documents, strict=True)
-        if len(of_label[example.label]) > 1
+        if len(ids_by_label[example.label]) > 1
     ]
     if not queries:
         raise InputError(
@@ -126,13 +128,13 @@ def pair_errors(similarity, predictions, examples):
         threshold = binary_pair_metrics(similarity, labels)["f1_threshold"] or 0.0
         is_wrong = (similarity > threshold) != (labels > 0.5)
         error = np.where(is_wrong, np.abs(similarity - threshold), np.nan)
-    for prediction, example, of_one in zip(predictions, examples, error, strict=True):
-        if not np.isnan(of_one):
+    for prediction, example, error_of_pair in zip(predictions, examples, error, strict=True):
+        if not np.isnan(error_of_pair):
             yield {
                 "line": example.line,
                 "text_a": prediction["text_a"],
                 "text_b": prediction["text_b"],
                 "expected": example.label,
                 "predicted": prediction["similarity"],
-                "error": float(of_one),
+                "error": float(error_of_pair),
             }

@@ -143,8 +143,8 @@ class GroupSequences(TokenizedExamples):
             seed=seed,
             epoch=epoch,
         )
-        for (name, _), of_file in zip(sources.values(), counts, strict=True):
-            if not of_file:
+        for (name, _), file_count in zip(sources.values(), counts, strict=True):
+            if not file_count:
                 raise InputError.naming(
                     "By {file_weights}, {} would have none of the {:,} batches of an epoch. Give "
                     "it a larger weight, or use a smaller {batch_size}.",
@@ -168,13 +168,13 @@ def group_sequences(task, examples, *, max_length, labelled):
     repeats = 2 if labelled and examples[0].form == TEXTS else 1  # with two dropout masks
     texts = [[*example.texts] * repeats for example in examples]
     prompts = [task.prompts_of(example) * repeats for example in examples]
-    counts = [len(of_example) for of_example in texts]
-    flat = [text for of_example in texts for text in of_example]
-    of_flat = [prompt for of_example in prompts for prompt in of_example]
-    ids = tf.RaggedTensor.from_row_lengths(ids_of(task, flat, of_flat, max_length), counts)
+    counts = [len(example_texts) for example_texts in texts]
+    flat = [text for example_texts in texts for text in example_texts]
+    flat_prompts = [prompt for example_texts in prompts for prompt in example_texts]
+    ids = tf.RaggedTensor.from_row_lengths(ids_of(task, flat, flat_prompts, max_length), counts)
     columns = {}
     if task.HEAD_INPUTS:
-        skipped = prompt_tokens(task, of_flat)
+        skipped = prompt_tokens(task, flat_prompts)
         columns["prompt_tokens"] = tf.RaggedTensor.from_row_lengths(skipped, counts)
     is_trained_on = labelled and examples[0].form == task.form
     labels, guides = {}, None

@@ -126,8 +126,8 @@ class GroupTask(Task):
         if form == LABELS:
             line += f" ({len({example.label for example in train}):,} different)"
         other = dev[0].form
-        of_dev = "" if other == form else f": {FORM_NAMES.get(other, 'a retrieval folder')}"
-        return f"{line}. {counted(len(dev), 'dev example')}{of_dev}."
+        dev_form = "" if other == form else f": {FORM_NAMES.get(other, 'a retrieval folder')}"
+        return f"{line}. {counted(len(dev), 'dev example')}{dev_form}."
 
     def decode(self, outputs: dict[str, Any], sequences: Any) -> list[dict[str, Any]]:
         """Gives `text` and `embedding` of a text; of several texts the first two's `similarity`.

@@ -69,8 +69,8 @@ def guided_in_batch_negatives(vectors, guides, *, scale=SCALE, margin=0.0, relat
         margin, relative_margin: in cosines of the guide, and as a fraction.
     """
     unit, guide = unit_vectors(vectors), unit_vectors(guides[:, : ops.shape(vectors)[1]])
-    of_pair = ops.sum(guide[:, 0] * guide[:, 1], axis=-1, keepdims=True)  # (B, 1)
-    limit = of_pair - ops.maximum(margin, relative_margin * ops.abs(of_pair))
+    pair_cosine = ops.sum(guide[:, 0] * guide[:, 1], axis=-1, keepdims=True)  # (B, 1)
+    limit = pair_cosine - ops.maximum(margin, relative_margin * ops.abs(pair_cosine))
     rows = ops.arange(ops.shape(unit)[0])
     is_own = ops.equal(rows[:, None], rows[None])  # (B, B)
 

@@ -112,11 +112,11 @@ def retrieval_metrics(ranked, relevant):
         ranked: a list of lists of ids, the best first.
         relevant: for each query {id: grade above 0}.
     """
-    rows = [_of_query(*query) for query in zip(ranked, relevant, strict=True)]
+    rows = [_query_metrics(*query) for query in zip(ranked, relevant, strict=True)]
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-def _of_query(ids, relevant):
+def _query_metrics(ids, relevant):
     grades = np.array([relevant.get(id, 0.0) for id in ids[:RANKED]])
     hits = grades > 0
     metrics = {}

@@ -73,11 +73,11 @@ def embedding_signatures(task, *, max_length):
         warmup=warmup,
         from_ids=lambda **inputs: {"embedding": from_ids(**inputs)},
     )
-    of_text = text_specs(["text"])
+    one_text = text_specs(["text"])
     return {
         **signatures,
-        QUERY: Signature(behind(QUERY), of_text, warmup),
-        DOCUMENT: Signature(behind(DOCUMENT), of_text, warmup),
+        QUERY: Signature(behind(QUERY), one_text, warmup),
+        DOCUMENT: Signature(behind(DOCUMENT), one_text, warmup),
         "sized": Signature(
             sized,
             text_specs(["text"], ["size"]),

@@ -63,7 +63,7 @@ class Unigram(Encoding):
     def _call(self, texts):
         steps = self._steps
         ids, starts, ends = steps(texts, self._pieces) if steps else self._pieces(texts)
-        starts, ends = self._of_characters(texts, ids, starts, ends)
+        starts, ends = self._character_offsets(texts, ids, starts, ends)
         return self._edges(texts, ids, starts, ends)
 
     def _pieces(self, texts):
@@ -75,7 +75,7 @@ class Unigram(Encoding):
         text_starts = tf.gather(text_starts, row_ids(ids))
         return ids, tf.cast(starts, tf.int64) + text_starts, tf.cast(ends, tf.int64) + text_starts
 
-    def _of_characters(self, texts, ids, starts, ends):
+    def _character_offsets(self, texts, ids, starts, ends):
         """Gives tokens of a part of a character alone that character: starts, ends (T,)."""
         letters = characters(texts)
         points = tf.constant([ord(character) for character in WHITE_SPACE], tf.int32)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.tokenizer_json import bert_normalizer, of_bert_words
+from keras_bert.text.tokenizer_json import bert_normalizer, bert_words_tokenizer
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     MAX_WORD_LENGTH,
@@ -304,7 +304,7 @@ class GptVocabulary(BpeVocabulary):
             end_of_word_suffix=GPT_END_OF_WORD,
         )
         decoder = decoders.BPEDecoder(suffix=GPT_END_OF_WORD)
-        return of_bert_words(model, decoder, lowercase=lowercase)
+        return bert_words_tokenizer(model, decoder, lowercase=lowercase)
 
     def symbols(self, word: str) -> list[str]:
         """The characters of a word, the last one with "</w>"; unknown ones as `unk`."""

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.tokenizer_json import of_bert_words
+from keras_bert.text.tokenizer_json import bert_words_tokenizer
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     MAX_WORD_LENGTH,
@@ -68,7 +68,7 @@ class WordPieceVocabulary(Vocabulary):
             max_input_chars_per_word=MAX_WORD_LENGTH,
         )
         decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
-        return of_bert_words(model, decoder, lowercase=lowercase)
+        return bert_words_tokenizer(model, decoder, lowercase=lowercase)
 
     def needed_with(self, ids: Iterable[int]) -> set[int]:
         """Also the characters of the tokens, by which other words of them are known."""

@@ -76,11 +76,11 @@ def steps_again(minutes, steps, records, *, before=0.0, multiple_of=1):
         if done < end or phase == len(steps) - 1:
             break
         begin = end
-    of_phase = [record for record in records if record["step"] > begin]
-    if not of_phase:
+    phase_records = [record for record in records if record["step"] > begin]
+    if not phase_records:
         return None
     earlier = [record for record in records if record["step"] <= begin]
-    first, last = of_phase[0], of_phase[-1]
+    first, last = phase_records[0], phase_records[-1]
     timed, left = last["step"] - first["step"], end - done
     if timed <= 0 or left <= _LEAST_LEFT * planned:
         return None

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_bert.inference.predict import predict
 from keras_bert.readers.texts import LabelledText
 from keras_bert.tasks.classification.classifier import Classifier, PairClassifier
-from keras_bert.tasks.classification.decode import of_windows
+from keras_bert.tasks.classification.decode import pooled_windows
 from keras_bert.tasks.classification.regressor import Regressor
 from keras_bert.training.finetune import finetune
 from tests.messages import raises_input_error
@@ -80,10 +80,10 @@ def test_windows_of_a_text_share_its_label_and_its_weight(windowed, long_texts):
 def test_of_windows():
     outputs = np.array([[1, 4], [3, 2], [5, 5]], np.float32)
     np.testing.assert_array_equal(
-        of_windows(outputs, np.array([0, 0, 1]), pooling="max")[0], [3, 4]
+        pooled_windows(outputs, np.array([0, 0, 1]), pooling="max")[0], [3, 4]
     )
     np.testing.assert_array_equal(
-        of_windows(outputs, np.array([0, 0, 1]), pooling="mean"), [[2, 3], [5, 5]]
+        pooled_windows(outputs, np.array([0, 0, 1]), pooling="mean"), [[2, 3], [5, 5]]
     )
 
 

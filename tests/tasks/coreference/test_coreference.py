@@ -9,13 +9,14 @@ from scipy.special import logsumexp
 
 import keras_bert as kb
 from keras_bert.base.errors import InputError
-from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.heads.spans import AntecedentLoss, AntecedentScores
 from keras_bert.tasks.coreference.decode import cluster_numbers, predicted_clusters
 from tests.exports.answers import check_clusters
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.family import Family
 
 WOMAN, MAN = "eva", "max"
 WORDS = ["then", "saw", "and", "she", "he", "left", "it", "rained"]
@@ -47,35 +48,19 @@ def write(path, count, seed):
     return path
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("coreference")
-    tokenizer = make_tokenizer([*WORDS, WOMAN, MAN])
+FAMILY = Family(
+    task="coreference",
+    words=[*WORDS, WOMAN, MAN],
+    write=write,
+    ending="conll",
+    train_count=288,
+    dev_count=24,
     # A mention that the first weights prune gets no gradient: small models learn from some weights
     # and not from others. From those of this seed each of ten draws of the texts was learned.
-    encoder = make_encoder(tokenizer, seed=5, hidden_size=32, num_attention_heads=4)
-    save_folder(encoder, tokenizer, folder / "encoder")
-    return {
-        "encoder": folder / "encoder",
-        "train": write(folder / "train.conll", 288, 1),
-        "dev": write(folder / "dev.conll", 24, 2),
-        "folder": folder,
-    }
-
-
-@pytest.fixture(scope="module")
-def run(files):
-    output = files["folder"] / "run"
-    status = main(
-        [
-            *("finetune", "--task", "coreference", "--model", str(files["encoder"])),
-            *("--train", str(files["train"]), "--dev", str(files["dev"]), "--output", str(output)),
-            *("--epochs", "6", "--batch-size", "8", "--learning-rate", "0.003", "--dropout", "0"),
-            *("--max-span-length", "1", "--max-antecedents", "6", "--max-length", "24"),
-        ]
-    )
-    assert status == 0
-    return output
+    encoder={"seed": 5, "hidden_size": 32, "num_attention_heads": 4},
+    flags="--epochs 6 --batch-size 8 --learning-rate 0.003 --dropout 0 --max-span-length 1 "
+    "--max-antecedents 6 --max-length 24",
+)
 
 
 def test_a_run_learns_who_is_meant(run, files, capsys):

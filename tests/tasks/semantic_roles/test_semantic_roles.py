@@ -8,11 +8,11 @@ import tensorflow as tf
 
 import keras_bert as kb
 from keras_bert.base.errors import InputError
-from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.readers.predicates import PredicateSource
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.family import Family
 
 PEOPLE, THINGS = ("ada", "max", "eva", "tom"), ("rain", "snow", "wind")
 LABELS = ["O", "B-A0", "I-A0", "B-A1", "I-A1", "B-V", "I-V"]
@@ -40,31 +40,16 @@ def write(path, count, seed):
     return path
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("roles")
-    tokenizer = make_tokenizer([*WORDS, *PEOPLE, *THINGS])
-    save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, folder / "encoder")
-    return {
-        "encoder": folder / "encoder",
-        "train": write(folder / "train.props", 60, 1),
-        "dev": write(folder / "dev.props", 12, 2),
-        "folder": folder,
-    }
-
-
-@pytest.fixture(scope="module")
-def run(files):
-    output = files["folder"] / "run"
-    status = main(
-        [
-            *("finetune", "--task", "srl", "--model", str(files["encoder"])),
-            *("--train", str(files["train"]), "--dev", str(files["dev"]), "--output", str(output)),
-            *("--epochs", "6", "--batch-size", "8", "--learning-rate", "0.01", "--dropout", "0"),
-        ]
-    )
-    assert status == 0
-    return output
+FAMILY = Family(
+    task="srl",
+    words=[*WORDS, *PEOPLE, *THINGS],
+    write=write,
+    ending="props",
+    train_count=60,
+    dev_count=12,
+    encoder={"num_hidden_layers": 1},
+    flags="--epochs 6 --batch-size 8 --learning-rate 0.01 --dropout 0",
+)
 
 
 def test_a_run_learns_whose_arguments_are_asked_for(run, files, capsys):

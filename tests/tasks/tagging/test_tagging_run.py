@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
@@ -18,6 +18,7 @@ from keras_bert.training.selection import best_metric_value
 from tests.messages import raises_input_error
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
+from tests.tasks.family import Family
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
@@ -52,34 +53,16 @@ def write(path, count, seed):
     return path
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tagging")
-    words = ["then", "saw", "new", "and", *PEOPLE, *PLACES]
-    tokenizer = make_tokenizer(words)
-    save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, folder / "encoder")
-    return {
-        "encoder": folder / "encoder",
-        "train": write(folder / "train.conll", 48, 1),
-        "dev": write(folder / "dev.conll", 12, 2),
-        "folder": folder,
-    }
-
-
-@pytest.fixture(scope="module")
-def run(files):
-    """A finished run with transitions between words."""
-    output = files["folder"] / "run"
-    status = main(
-        [
-            *("finetune", "--task", "tagger", "--model", str(files["encoder"]), "--crf"),
-            *("--train", str(files["train"]), "--dev", str(files["dev"]), "--output", str(output)),
-            *("--epochs", "4", "--batch-size", "8", "--learning-rate", "0.01"),
-            *("--max-length", "24", "--dropout", "0"),
-        ]
-    )
-    assert status == 0
-    return output
+FAMILY = Family(  # with transitions between words
+    task="tagger",
+    words=["then", "saw", "new", "and", *PEOPLE, *PLACES],
+    write=write,
+    ending="conll",
+    train_count=48,
+    dev_count=12,
+    encoder={"num_hidden_layers": 1},
+    flags="--crf --epochs 4 --batch-size 8 --learning-rate 0.01 --max-length 24 --dropout 0",
+)
 
 
 def test_a_run_keeps_the_best_f1_and_learns(run):
