@@ -12,12 +12,15 @@ from keras_bert.base.version import __version__
 DISTRIBUTION = "keras-bert-toolkit"
 
 # What each extra of setup.cfg adds, except those for the development of this library, and the
-# megabytes on disk beyond the library's own 3 GB (with the versions of constraints.txt, on Linux).
+# megabytes on disk beyond the library's own 3 GB (with the versions of constraints.txt, on Linux);
+# None was not measured.
 EXTRAS = {
     "dataflow": ("runs the data jobs on Google Cloud Dataflow, with gs:// paths", 340),
     "serve": ("keras-bert serve and ask: a development server and its client", 2),
     "keras-nlp": ("converts from and to presets of keras-nlp (keras-hub)", 32),
-    "jax": ("runs the models on KERAS_BACKEND=jax", 380),
+    "jax": ("runs the commands on KERAS_BACKEND=jax", 380),
+    "jax-cuda": ("the same on a GPU", None),
+    "jax-tpu": ("the same on a TPU", None),
     "pictures": ("draws attention, embeddings and learning curves", 74),
     "search": ("stems of words in an index, --stemming", 2),
     "notebooks": ("JupyterLab, for work in notebooks", 362),
@@ -131,6 +134,13 @@ def _notes():
             "sentence-transformers needs `import triton` as its first line."
         )
 
+    jax, keras = map(sys.modules.get, ("jax", "keras"))  # loaded for the devices
+    if jax and keras and keras.config.backend() != "jax" and jax.default_backend() != "cpu":
+        yield (
+            f"JAX sees a {jax.default_backend().upper()}. With KERAS_BACKEND=jax commands train "
+            "and predict on it; on a GPU, attention is then one kernel in 16 bits."
+        )
+
 
 def _devices(problems):
     """The devices of the installed backends; a backend that cannot be loaded is a problem."""
@@ -173,7 +183,8 @@ def _extras(requirements):
     for extra, (adds, megabytes) in EXTRAS.items():
         extra_needs = [requirement for requirement, of in requirements if of == extra]
         is_installed = bool(extra_needs) and all(map(_is_installed, extra_needs))
-        install = f"'{DISTRIBUTION}[{extra}]', {megabytes} MB"
+        size = "" if megabytes is None else f", {megabytes} MB"
+        install = f"'{DISTRIBUTION}[{extra}]'{size}"
         yield extra, _state(is_installed, adds, install)
     for module, adds in _MORE.items():
         is_installed = util.find_spec(module) is not None
@@ -199,7 +210,7 @@ def _is_installed(requirement):
 
 
 def _caches():
-    from keras_bert.checkpoints.locations import cache_folder
+    from keras_bert.base.files import cache_folder
 
     yield "converted models", cache_folder()
     if util.find_spec("huggingface_hub") is not None:

@@ -16,7 +16,7 @@ def instant_fit(
     for epoch in range(initial_epoch, epochs):
         callbacks.on_epoch_begin(epoch)
         for variable in self.trainable_variables:
-            variable.assign_add(keras.ops.full_like(variable, 0.125))
+            variable.assign_add(0.125 * keras.ops.ones(variable.shape, variable.dtype))
         for step in range(steps_per_epoch):
             if batches is not None:
                 next(batches)

@@ -29,6 +29,7 @@ from tests.step_program import (
     VOCABULARY,
     batches,
     lowered_by_jax,
+    lowered_for_tpu,
     lowered_step,
     make_task,
 )
@@ -61,6 +62,11 @@ def test_a_step_with_dropout_has_nothing_slow():
     assert step_program.float32_products(text, VOCABULARY) == []
     assert step_program.most_logits(text, VOCABULARY) <= 1024
     assert step_program.kernels(text) == []
+
+
+def test_the_step_is_lowered_for_a_tpu():
+    text = lowered_for_tpu(make_task(layers=1))
+    assert "stablehlo.dot_general" in text and step_program.kernels(text) == []
 
 
 def test_the_backward_pass_keeps_no_float32_vectors_and_dropout_draws_once():

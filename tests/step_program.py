@@ -10,6 +10,7 @@ from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.optimizers.optimizer import make_optimizer
+from keras_bert.programs import training_steps
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from tests.seeds import make_rng, shifted
@@ -107,10 +108,17 @@ def lowered_step(task):
         return _lowered_by_tensorflow(task, batch)
 
 
-def _lowered_by_jax(task, batch):
-    import jax
+def _lowered_by_jax(task, batch, platform="cuda"):
+    """The program of the step that `fit` and the commands call."""
+    state = _jax_state(task, batch)
+    steps = training_steps(task)
+    assert steps is not None
+    return lowered_by_jax(steps._jit(state), state, [], batch, platform=platform)
 
-    return lowered_by_jax(jax.jit(task.train_step), _jax_state(task, batch), batch)
+
+def lowered_for_tpu(task):
+    """The StableHLO of the task's step on one batch, for a TPU; on JAX."""
+    return _lowered_by_jax(task, batches(task, count=90), platform="tpu")
 
 
 def _jax_state(task, batch):
@@ -140,8 +148,8 @@ def kept_for_the_gradient(task):
         return jax.eval_shape(of_forward_pass, *_jax_state(task, batch))
 
 
-def lowered_by_jax(function, *arguments):
-    return function.trace(*arguments).lower(lowering_platforms=("cuda",)).as_text()
+def lowered_by_jax(function, *arguments, platform="cuda"):
+    return function.trace(*arguments).lower(lowering_platforms=(platform,)).as_text()
 
 
 def _lowered_by_tensorflow(task, batch):

@@ -24,6 +24,7 @@ RANKS = [
     ("layers", "layers.*"),
     ("heads", "heads.*"),
     ("encoders", "encoders.*"),
+    ("programs", "programs.*"),
     # With the search that ranks documents.
     ("tasks", "tasks.*", "optimizers", "optimizers.*", "search.vectors"),
     ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),

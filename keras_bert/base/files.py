@@ -473,3 +473,12 @@ def _flush_folder(folder):
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def cache_folder():
+    """The folder of converted models, and of what JAX compiles for a GPU or TPU."""
+    folder = os.environ.get("KERAS_BERT_CACHE")
+    if folder:
+        return Path(folder)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches, "keras-bert")

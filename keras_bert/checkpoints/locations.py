@@ -10,7 +10,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import hash_of_file, system_errors
+from keras_bert.base.files import cache_folder, hash_of_file, system_errors
 from keras_bert.checkpoints import ARCHIVE_ENDINGS, hub
 from keras_bert.checkpoints.sentence_transformers import is_foreign_embedder
 
@@ -73,15 +73,6 @@ class ConvertedFolder(type(Path())):
 def name_of(folder):
     """The name of a model's folder in messages: what it was converted from, if anything."""
     return getattr(folder, "given", None) or folder
-
-
-def cache_folder():
-    """The folder of converted models."""
-    folder = os.environ.get("KERAS_BERT_CACHE")
-    if folder:
-        return Path(folder)
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches, "keras-bert")
 
 
 def _is_foreign(source):

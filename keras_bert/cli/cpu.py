@@ -1,4 +1,4 @@
-"""The processor: TensorFlow's settings for it, and imports without garbage collection."""
+"""The processor: settings of the backends for it, and imports without garbage collection."""
 
 import gc
 import importlib
@@ -8,9 +8,9 @@ import sys
 
 
 def configure_cpu():
-    """Sets what TensorFlow reads from the environment, unless the user has set it.
+    """Sets what TensorFlow and JAX read from the environment, unless the user has set it.
 
-    To be called before TensorFlow is imported.
+    To be called before they are imported.
 
     On every x86 processor, matrix products use oneDNN. TensorFlow's default is to use it only with
     AVX-512's instructions for neural networks; with AVX2 alone the products of a gradient are 10 to
@@ -19,7 +19,10 @@ def configure_cpu():
     Memory that a step has freed is kept for the next one. Without oneDNN, TensorFlow leaves this to
     the C library, which returns large blocks to the system, and the system clears every page again:
     10 % of the CPU time of a fine-tuning step.
+
+    JAX takes the memory of a GPU when it needs it, and not three quarters of it at once.
     """
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if platform.machine() in ("x86_64", "AMD64"):
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")

@@ -38,7 +38,7 @@ from keras_bert.readers.glue import glue_submission
 from keras_bert.search import EvaluateIndexSettings
 from keras_bert.tasks import settings_class, task_class
 
-_TENSORFLOW = ("tensorflow",)
+_BACKENDS = ("tensorflow", "jax")
 _ONLY = ("only_old", "only_new")  # what `compare` says of labels in sentences
 # A list of numbers, which indented JSON writes one per line. Strings hold no line feeds.
 _LIST_OF_NUMBERS = re.compile(r"(?<=\[)\n[-+.,\d\seE]+(?=\])")
@@ -88,7 +88,7 @@ def metrics_text(metrics):
     "compute metrics on labelled examples, or on a data folder",
     settings=_evaluate_settings,
     more_flags=_add_json,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def evaluate(settings, arguments):
     """Compute a model's metrics, and show them as tables, or with --json as JSON.
@@ -136,7 +136,7 @@ def evaluate(settings, arguments):
     "compare two models on the same labelled examples",
     settings=lambda first: compare_command_settings(settings_class(task_type_of_models(first))),
     more_flags=_add_json,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def compare(settings, arguments):
     """Compare two models of one task on the same labelled examples, the earlier one first.
@@ -180,7 +180,7 @@ def compare(settings, arguments):
     "predict with a fine-tuned model",
     settings=lambda first: predict_settings(settings_class(task_type_of_model(first))),
     is_job_with_runner=True,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def predict(settings, arguments):
     """Predict with a fine-tuned model: one JSON object per line and example, in order.
@@ -244,7 +244,7 @@ def run_job(function, settings, arguments):
     "zero-shot",
     "choose among labels that the model was not trained on",
     settings=ZeroShotSettings,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def zero_shot(settings, arguments):
     """Choose among labels that the model was not trained on, by natural-language inference.
@@ -270,7 +270,7 @@ def zero_shot(settings, arguments):
     "fill-mask",
     "predict the words for [MASK] in a text",
     settings=FillMaskSettings,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def fill_mask(settings, arguments):
     """Predict the tokens for [MASK] in a text, most probable first.
@@ -299,7 +299,7 @@ def _print_candidates(candidates):
     "follows",
     "say whether a text follows another",
     settings=FollowsSettings,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def follows(settings, arguments):
     """Give the probability that a text follows another, by the second head of pre-training.
@@ -321,7 +321,7 @@ def follows(settings, arguments):
     "surprisal",
     "show how surprising each token of a text is",
     settings=SurprisalCommandSettings,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def surprisal(settings, arguments):
     """Show -log p of each token of a text, in nats, and the (pseudo-)perplexity.
@@ -375,7 +375,7 @@ def _finite(number):
     "generate",
     "continue a text with a causal language model",
     settings=GenerateCommandSettings,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def generate(settings, arguments):
     """Continue a text, token by token, with a causal language model.

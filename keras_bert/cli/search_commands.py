@@ -16,7 +16,7 @@ from keras_bert.search import (
 )
 from keras_bert.search.mining_settings import LABELS, MineSettings
 
-_TENSORFLOW = ("tensorflow",)
+_BACKENDS = ("tensorflow", "jax")
 # The texts of an index above which a query takes so long that a database is named.
 _LARGE = 1_000_000
 _SHOWN = 100  # characters of a text in a table of results
@@ -27,7 +27,7 @@ _SHOWN = 100  # characters of a text in a table of results
     "make texts searchable, by their vectors and words",
     settings=IndexCommandSettings,
     is_job_with_runner=True,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def index(settings, arguments):
     """Build an index of texts, change one, or write one for a vector database.
@@ -126,7 +126,7 @@ def _upload(given):
     more_flags=lambda parser: parser.add_argument(
         "--json", action="store_true", help="print each result as a line of JSON"
     ),
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def search(settings, arguments):
     """Find the texts of an index that are most similar to a text, or to each text of a file.
@@ -192,7 +192,7 @@ def _cut(text):
     "mine-negatives",
     "find hard negatives for pairs, to train on",
     settings=MineSettings,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def mine_negatives(settings, arguments):
     """Find texts that a model wrongly takes for answers: hard negatives.

@@ -16,7 +16,7 @@ from keras_bert.tasks import finetuned_task_types
     "export",
     "write a SavedModel that takes strings",
     settings=ExportSettings,
-    backends=("tensorflow",),
+    backends=("tensorflow", "jax"),
 )
 def export(settings, arguments):
     """Write a SavedModel that takes strings, as the next version in the output folder.

@@ -18,7 +18,7 @@ from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.sweep_settings import GlueSettings, sweep_settings
 
-_TENSORFLOW = ("tensorflow",)
+_BACKENDS = ("tensorflow", "jax")
 # Name of a metric -> its name in a sentence.
 _ACCURACIES = {
     "masked_lm_accuracy": "masked tokens",
@@ -43,7 +43,7 @@ _VECTOR_LOSSES = {"skip_gram_loss": "skip-gram", "cbow_loss": "CBOW"}
     "quickstart",
     "run the full pipeline on bundled sample data",
     settings=QuickstartSettings,
-    backends=_TENSORFLOW,
+    backends=("tensorflow",),
 )
 def quickstart(settings, arguments):
     """Run the full pipeline on bundled sample data (about 4 minutes on 2 CPU cores).
@@ -95,7 +95,7 @@ def _quickstart_table(results):
     "pre-train an encoder on a data folder",
     settings=PretrainSettings,
     repeats_runs=True,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def pretrain(settings, arguments):
     """Pre-train an encoder on a data folder; run the same command again to resume.
@@ -112,7 +112,7 @@ def pretrain(settings, arguments):
       --output d
     tensorboard --logdir a/logs
     """
-    from keras_bert.training.devices import is_written_here
+    from keras_bert.programs import is_written_here
     from keras_bert.training.pretrain import pretrain
 
     metrics = pretrain(**settings, report=report)
@@ -155,7 +155,7 @@ def _print_pretraining(metrics, settings):
     repeats_runs=True,
     more_flags=add_glue_dir,
     prepare=resolve_glue,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def finetune(settings, arguments):
     """Fine-tune an encoder on labelled examples; run the same command again to resume.
@@ -178,7 +178,7 @@ def finetune(settings, arguments):
     per family of tasks). The extension of a file says its form. - is standard input,
     tfds:NAME/CONFIG:SPLIT a prepared split.
     """
-    from keras_bert.training.devices import is_written_here
+    from keras_bert.programs import is_written_here
     from keras_bert.training.finetune import finetune
 
     metrics = finetune(**settings, report=report)
@@ -234,7 +234,7 @@ def _distill_settings(first):
     "make a smaller model that answers as another one",
     settings=_distill_settings,
     repeats_runs=True,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def distill(settings, arguments):
     """Train a smaller student on a teacher's answers; run the same command again to resume.
@@ -250,7 +250,7 @@ def distill(settings, arguments):
     flags depend on its task. The texts may have labels, which are then learned, too. With --static
     the student is one vector per token of an embedder, which needs no data.
     """
-    from keras_bert.training.devices import is_written_here
+    from keras_bert.programs import is_written_here
     from keras_bert.training.distill import distill
 
     metrics = distill(**settings, report=report)
@@ -270,7 +270,7 @@ def distill(settings, arguments):
     repeats_runs=True,
     more_flags=add_glue_dir,
     prepare=resolve_glue,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def sweep(settings, arguments):
     """Fine-tune with each combination of rate, batch size, epochs and layers; keep the best.
@@ -362,7 +362,7 @@ def _number(metric):
     "fine-tune and evaluate on all of GLUE, and write the submission",
     settings=GlueSettings,
     repeats_runs=True,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def glue(settings, arguments):
     """Fine-tune on every task of GLUE, with a table of the results and the file to submit.

@@ -21,7 +21,7 @@ from keras_bert.inference.vector_settings import (
 )
 from keras_bert.readers import TextFileSettings
 
-_TENSORFLOW = ("tensorflow",)
+_BACKENDS = ("tensorflow", "jax")
 
 
 @command(
@@ -76,7 +76,7 @@ def embed(settings, arguments):
     "senses",
     "tell the senses of words apart by their vectors",
     settings=SensesCommandSettings,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def senses(settings, arguments):
     """Learn the vectors of word senses, predict senses, and compare two words in context.
@@ -131,7 +131,7 @@ def senses(settings, arguments):
     "nearest",
     "find the words with the nearest vectors",
     settings=NearestSettings,
-    backends=_TENSORFLOW,
+    backends=_BACKENDS,
 )
 def nearest(settings, arguments):
     """Find the words whose vectors are nearest to a word's, and evaluate word vectors.

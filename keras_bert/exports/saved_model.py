@@ -16,7 +16,7 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import clear_leftovers_in, new_file, new_folder, scratch_folder
 from keras_bert.base.ownership import held_names, lock_folder
 from keras_bert.base.settings import takes
-from keras_bert.checkpoints import find_model_folder
+from keras_bert.checkpoints import find_model_folder, save_folder
 from keras_bert.checkpoints.model_folder import build_task
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders.config import check_max_length
@@ -34,6 +34,8 @@ from keras_bert.inference.settings import ABOUT_EXPORT
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.layers.kernels.program import for_litert, for_servers
+from keras_bert.programs import BACKEND
+from keras_bert.programs.process import under_tensorflow_only
 from keras_bert.tasks.signatures import (
     Signature,
     chunk_size,
@@ -52,6 +54,7 @@ _ROUNDING = 1e-3
 
 
 @takes(ExportSettings)
+@under_tensorflow_only
 def export(*, report=None, **settings) -> Path:
     """Exports a model folder, or the output folder of a run.
 
@@ -132,6 +135,9 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
             has no export.
     """
     _check(task.tokenizer, task.config, max_length)
+    if BACKEND != "tensorflow":
+        options |= {"max_length": max_length, "precision": precision, "report": report}
+        return export(model=task, output=output, **options)
 
     def signatures(task):
         return task.signatures(max_length=max_length, **options)
@@ -159,6 +165,14 @@ def export_encoder(
     of the model, or to 512 tokens if it takes any number.
     """
     _check(tokenizer, encoder.config, max_length)
+    if BACKEND != "tensorflow":
+        options = {"max_length": max_length, "precision": precision, "report": report}
+        with tempfile.TemporaryDirectory(prefix="keras-bert-") as folder:
+            model = save_folder(encoder, tokenizer, f"{folder}/model")
+            model = f"{folder}/model"
+            save_folder(encoder, tokenizer, model)
+            options |= {"layers": layers, "tokens": tokens, "encoder": True}
+            return export(model=model, output=output, **options)
 
     def signatures(encoder):
         return encoder_signatures(

@@ -23,7 +23,9 @@ from keras_bert.checkpoints.pretrained_checkpoint import (
 from keras_bert.heads import CONCAT, layer_numbers
 from keras_bert.heads.reader import choose_layers
 from keras_bert.inference.vector_settings import EmbedderSettings, EmbedSettings
+from keras_bert.inputs.batches import bucket_lengths
 from keras_bert.inputs.framing import frame, windows
+from keras_bert.programs import COMPILES_EACH_SHAPE, compiled, rows_of_program
 from keras_bert.readers import TextFileSettings
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.texts import TextSource
@@ -187,9 +189,10 @@ class Embedder:
         firsts = np.empty((len(lengths), self.width), np.float32)
         specials = np.empty((special, len(lengths), self.width), np.float32)
         for batch in self._batches(lengths):
-            tokens = np.concatenate([ids[first[window] : last[window]] for window in batch])
-            inputs = self._inputs_of(tf.RaggedTensor.from_row_lengths(tokens, lengths[batch]))
-            for vector, window in zip(np.asarray(self._vectors_of(inputs)), batch, strict=True):
+            rows = np.resize(batch, rows_of_program(len(batch)))
+            tokens = np.concatenate([ids[first[window] : last[window]] for window in rows])
+            inputs = self._inputs_of(tf.RaggedTensor.from_row_lengths(tokens, lengths[rows]))
+            for vector, window in zip(np.asarray(self._vectors_of(inputs)), batch, strict=False):
                 start = begin[window] + text_windows.core_starts[window]
                 end = begin[window] + text_windows.core_ends[window]
                 shift = before - first[window]
@@ -253,7 +256,7 @@ def _traced(encoder, tokenizer, *, layers, max_length):
                 tokenizer=tokenizer,
                 names=encoder.input_names,
                 max_length=max_length,
-                multiple_of=_PAD_TO,
+                multiple_of=bucket_lengths(max_length)[0] if COMPILES_EACH_SHAPE else _PAD_TO,
             )
 
         # As a graph: its many small operations would take longer than a small model. Without
@@ -268,13 +271,11 @@ def _traced(encoder, tokenizer, *, layers, max_length):
 
 def _traced_once(model):
     """A model as a function of its inputs by name, int32 (B, S) with any B and S."""
-    if keras.backend.backend() != "tensorflow":
-        return lambda inputs: model.predict_on_batch({n: x.numpy() for n, x in inputs.items()})
-    # Without XLA, which would take longer to compile each shape than it saves; and not by Keras's
-    # `predict`, which is traced twice, first for one shape.
+    # On TensorFlow without XLA, which would take longer to compile a shape than it saves; and not
+    # by Keras's `predict`, which is traced twice, first for one shape.
     signature = {name: tf.TensorSpec([None, None], tf.int32) for name in model.input}
-    return tf.function(
-        lambda inputs: model(inputs, training=False), input_signature=[signature], autograph=False
+    return compiled(
+        lambda inputs: model(inputs, training=False), signature=[signature], reads=[model]
     )
 
 

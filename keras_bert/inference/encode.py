@@ -1,12 +1,12 @@
 """The vectors of texts, by a `TextEmbedder`: one function of strings, traced once."""
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError, warn_user
 from keras_bert.base.formatting import counted
 from keras_bert.base.progress import ProgressBar
+from keras_bert.programs import compiled, rows_of_program
 from keras_bert.readers.sources import plain
 from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.text_embedding.features import inputs_of_texts, prompt_tokens
@@ -28,9 +28,10 @@ def encode(task, texts, *, prompt, size, batch_size, progress):
     with ProgressBar("Encoding", unit="texts", total=len(texts), enabled=progress) as bar:
         for start in range(0, len(texts), batch_size):
             numbers = order[start : start + batch_size]
-            some = tf.constant([texts[number] for number in numbers])
+            empty = [b""] * (rows_of_program(len(numbers)) - len(numbers))
+            some = tf.constant([*(texts[number] for number in numbers), *empty])
             outputs, too_long = compute(some, skipped)
-            batch_vectors = np.asarray(outputs)
+            batch_vectors = np.asarray(outputs)[: len(numbers)]
             check_finite({"embedding": batch_vectors})
             vectors[numbers] = batch_vectors[:, :size]
             cut += int(too_long)
@@ -65,22 +66,11 @@ def _computation(task):
     def inputs_of(texts, skipped):
         return inputs_of_texts(task, texts, skipped=skipped, max_length=settings.max_length)
 
-    if keras.backend.backend() == "tensorflow":
+    def compute(inputs, cut):
+        return task(inputs, training=False)["embedding"][:, 0], cut
 
-        def compute(texts, skipped):
-            inputs, cut = inputs_of(texts, skipped)
-            return task(inputs, training=False)["embedding"][:, 0], cut
-
-        # Without AutoGraph, which writes Python files into the temporary folder.
-        strings, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int32)
-        traced = tf.function(compute, input_signature=[strings, number], autograph=False)
-    else:  # which compiles batches of each shape itself
-
-        def traced(texts, skipped):
-            inputs, cut = inputs_of(texts, skipped)
-            inputs = {name: np.asarray(x) for name, x in inputs.items()}
-            return task.predict_on_batch(inputs)["embedding"][:, 0], cut
-
+    specs = tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int32)
+    traced = compiled(compute, prepared=inputs_of, signature=specs, reads=[task])
     # Not as Keras sets attributes, which it would track.
     object.__setattr__(task, _COMPUTATION, (key, traced))
     return traced

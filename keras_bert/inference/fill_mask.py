@@ -15,6 +15,7 @@ from keras_bert.inference.embed import ANY_LENGTH
 from keras_bert.inference.predict import as_task, check_task
 from keras_bert.inference.settings import FillMaskSettings, FollowsSettings
 from keras_bert.inputs.framing import frame
+from keras_bert.programs.process import under_tensorflow_only
 from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.signatures import follows_probability
 from keras_bert.text.vocabulary import MASK
@@ -154,6 +155,7 @@ class FollowingText(NamedTuple):
 
 
 @takes(FollowsSettings)
+@under_tensorflow_only
 def follows(**settings) -> list[FollowingText]:
     """Returns the probabilities that texts follow others, by the second head of pre-training.
 

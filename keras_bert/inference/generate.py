@@ -15,6 +15,7 @@ from keras_bert.inference.settings import (
     NextTokensSettings,
 )
 from keras_bert.inference.surprisal import surprisal
+from keras_bert.programs.process import under_tensorflow_only
 from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.generation import Sampling, prompt_inputs
 
@@ -45,6 +46,7 @@ class TextProbability(NamedTuple):
 
 
 @takes(GenerateSettings)
+@under_tensorflow_only
 def generate(*, on_text=None, **settings) -> list[GeneratedText]:
     """Continues texts with a causal language model.
 
@@ -130,6 +132,7 @@ def _generated(task, settings, first, on_text):
 
 
 @takes(NextTokensSettings)
+@under_tensorflow_only
 def next_tokens(**settings) -> list[Candidate]:
     """Returns the most probable tokens after the beginning of a text.
 

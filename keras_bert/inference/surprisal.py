@@ -13,6 +13,7 @@ from keras_bert.inference.embed import ANY_LENGTH, open_texts
 from keras_bert.inference.fill_mask import language_model
 from keras_bert.inference.settings import SurprisalSettings
 from keras_bert.inputs.batches import sorted_batches
+from keras_bert.programs.process import under_tensorflow_only
 from keras_bert.tasks.outputs import check_finite
 from keras_bert.tasks.pretraining.signatures import (
     given_tokens,
@@ -60,6 +61,7 @@ class TextSurprisal:
 
 
 @takes(SurprisalSettings)
+@under_tensorflow_only
 def surprisal(*, report=None, **settings) -> Iterator[TextSurprisal]:
     """Yields one `TextSurprisal` per text, in order: -log p of each of its tokens.
 

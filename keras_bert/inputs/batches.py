@@ -7,9 +7,16 @@ from typing import TypeVar
 import numpy as np
 import tensorflow as tf
 
-# Parallel calls of a map, and batches prefetched, unless a dataset needs more.
-PARALLEL_CALLS = 2
-PREFETCHED = 4
+from keras_bert.programs import keep_input_on_cpu
+from keras_bert.programs.datasets import (
+    PARALLEL_CALLS,
+    PREFETCHED,
+    resolved,
+    sorted_batches,
+)
+
+keep_input_on_cpu()
+
 # Batches whose examples are sorted by length together: enough for batches of even length, few
 # enough that the examples of a batch remain a random choice.
 _BATCHES_PER_SORT = 64
@@ -22,20 +29,6 @@ _Function = TypeVar("_Function", bound=Callable)
 def without_autograph(function: _Function) -> _Function:
     """The function as it is, if AutoGraph would write Python files to a temporary folder."""
     return tf.autograph.experimental.do_not_convert(function)
-
-
-def resolved(dataset):
-    """The dataset in a fixed order and as it is written, without tf.data's autotuner.
-
-    Destroying an iterator waits for the autotuner's thread, which wakes at doubling intervals of up
-    to a minute. tf.data would also rewrite the graph of each dataset, to fuse maps and batches:
-    these have nothing to fuse, and it costs 0.07 s for each iterator.
-    """
-    options = tf.data.Options()
-    options.deterministic = True
-    options.autotune.enabled = False
-    options.experimental_optimization.apply_default_optimizations = False
-    return dataset.with_options(options)
 
 
 @without_autograph
@@ -186,12 +179,6 @@ def file_batches(files, weights, batches_of, *, count, seed, epoch):
     return [batches[number] for number in order], counts.tolist()
 
 
-def sorted_batches(lengths, *, batch_size):
-    """The examples of each batch from the shortest to the longest, for evaluation."""
-    numbers = np.argsort(lengths, kind="stable")
-    return [numbers[start : start + batch_size] for start in range(0, len(numbers), batch_size)]
-
-
 def bucket_lengths(max_length):
     """The lengths that sequences are padded to: rising multiples of 8, and last `max_length`."""
     step = 8 * -(-max_length // (8 * _LENGTHS))
@@ -305,35 +292,3 @@ class SequenceBatches:
     def evaluation_batches(self, *, batch_size):
         """A dataset of every example once, from the shortest to the longest."""
         return planned_batches(sorted_batches(self.lengths, batch_size=batch_size), self.batch)
-
-
-def parts(dataset, numbers, *, of):
-    """Each batch of a dataset in parts, one after another, for several devices.
-
-    Part r of n has the examples [B r / n, B (r + 1) / n) of a batch of B, so that the parts' sizes
-    differ by at most one.
-
-    Args:
-        dataset: batches, tensors of B examples.
-        numbers: the parts to return, a range within [0, n).
-        of: n.
-    """
-
-    def split(*batch):
-        joined = tf.data.Dataset.from_tensors(_part(batch, numbers[0], of))
-        for number in numbers[1:]:
-            joined = joined.concatenate(tf.data.Dataset.from_tensors(_part(batch, number, of)))
-        return joined
-
-    return resolved(dataset.flat_map(split)).prefetch(PREFETCHED)
-
-
-def _part(batch, number, of):
-    def cut(x):
-        first, last = (tf.shape(x)[0] * n // of for n in (number, number + 1))
-        size = x.shape[0]
-        if size is not None:  # a static shape stays static
-            size = size * (number + 1) // of - size * number // of
-        return tf.ensure_shape(x[first:last], [size, *x.shape[1:]])
-
-    return tf.nest.map_structure(cut, batch)

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.batches import SequenceBatches, planned_batches
+from keras_bert.inputs.batches import SequenceBatches, bucket_lengths, planned_batches
 from keras_bert.inputs.framing import frame, windows
 from keras_bert.records.padding import padded_length
 
@@ -15,6 +15,8 @@ from keras_bert.records.padding import padded_length
 _TEXTS_PER_CALL = 1000
 # Sequences are padded to a multiple of this many tokens, so that a compiler meets few shapes.
 PAD_TO = 8
+# The most lengths of batches that are compiled again for each.
+FEW_LENGTHS = 4
 
 # What attributes with a part for each example are.
 _OF_EXAMPLES = (list, tuple, dict, np.ndarray, tf.Tensor, tf.RaggedTensor)
@@ -203,10 +205,16 @@ class TokenizedExamples(SequenceBatches):
         plan = [numbers[start : start + batch_size] for start in range(0, len(self), batch_size)]
         return planned_batches(plan, sequences.batch)
 
-    def in_few_lengths(self, count):
+    def in_few_lengths(self, count=FEW_LENGTHS):
         """The same sequences, padded to `count` different lengths at the most."""
         sequences = copy.copy(self)
         sequences._pad_to = PAD_TO * max(1, -(-int(self.lengths.max()) // (PAD_TO * count)))
+        return sequences
+
+    def in_fixed_lengths(self):
+        """The same sequences, padded to one of some lengths that `max_length` alone determines."""
+        sequences = copy.copy(self)
+        sequences._pad_to = bucket_lengths(self._max_length)[0]
         return sequences
 
     @property

@@ -19,8 +19,8 @@ from keras_bert.optimizers.schedules import (
     WarmupStableDecay,
 )
 from keras_bert.optimizers.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
+from keras_bert.programs import UPDATES_EACH_BATCH, replica_count
 from keras_bert.tasks import WARMUP, WEIGHT_DECAY
-from keras_bert.tasks.losses import replica_count
 
 GRADIENT_NORM = "gradient_norm"
 
@@ -36,10 +36,11 @@ class GradientNorm(keras.metrics.Metric):
         super().__init__(name=name, dtype="float32")
         self.sums = self.add_variable((2,), initializer="zeros", name="sums")  # norms, updates
 
-    def update_state(self, norm):
-        """Adds the norm of an update, ()."""
+    def update_state(self, norm, is_update=None):
+        """Adds the norm of an update, (); with `is_update`, bool (), nothing where it is false."""
         norm = ops.cast(norm, self.dtype)
-        self.sums.assign_add(ops.stack([norm, ops.ones_like(norm)]))
+        added = ops.stack([norm, ops.ones_like(norm)])
+        self.sums.assign_add(added if is_update is None else ops.where(is_update, added, 0.0))
 
     def result(self):
         norms, updates = ops.unstack(self.sums.value)
@@ -59,8 +60,15 @@ def with_gradient_norm(optimizer_class):
 
         def _clip_gradients(self, grads):
             # The formula that clips them: TensorFlow computes the two as one.
-            self.gradient_norm.update_state(global_norm(grads))
+            self.gradient_norm.update_state(global_norm(grads), self._is_update())
             return super()._clip_gradients(grads)
+
+        def _is_update(self):
+            """Whether these gradients change the weights; None if others do not come here."""
+            batches = self.gradient_accumulation_steps
+            if batches is None or not UPDATES_EACH_BATCH:
+                return None
+            return (self._iterations + 1) % batches == 0
 
     return type(optimizer_class.__name__, (Measuring, optimizer_class), {})
 

@@ -12,6 +12,7 @@ from keras_bert.base.errors import InputError, warn_user
 from keras_bert.base.formatting import counted
 from keras_bert.optimizers.optimizer import default_optimizer, schedule_is_over, steps_done
 from keras_bert.optimizers.schedules import PerUpdate
+from keras_bert.programs import COMPILES_EACH_SHAPE
 from keras_bert.tasks.losses import global_means
 from keras_bert.tasks.raw_data import LabelledModel
 from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
@@ -81,7 +82,14 @@ class CompiledModel(LabelledModel):
         """Keras's `compile`, with `auto_scale_loss` for an encoder that computes in float16.
 
         See `with_scaled_loss`. A task that is compiled so keeps its optimizer in every `fit`.
+
+        Raises InputError: `jit_compile` is False on JAX.
         """
+        if COMPILES_EACH_SHAPE and options.get("jit_compile") is False:
+            raise InputError.naming(
+                "{jit_compile} is False. JAX would then compile each operation of a step alone, "
+                "which is many times slower. Leave it out."
+            )
         optimizer = self.with_scaled_loss(optimizer) if auto_scale_loss else optimizer
         super().compile(optimizer, *arguments, auto_scale_loss=auto_scale_loss, **options)
         self._defaults = None

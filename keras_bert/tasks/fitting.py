@@ -11,6 +11,7 @@ from keras_bert.base.errors import InputError, warn_user
 from keras_bert.encoders.config import check_max_length
 from keras_bert.encoders.encoder import check_ids
 from keras_bert.layers.kernels.fused_attention import reads_lengths
+from keras_bert.programs import evaluation_steps, training_steps
 from keras_bert.tasks.compiling import BATCH_SIZE, CompiledModel, batches_per_epoch
 from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
@@ -21,6 +22,9 @@ NO_CHOICE = -10000.0  # the logit of a missing choice, whose probability is then
 _SIGNATURES = {
     name: inspect.signature(getattr(keras.Model, name)) for name in ("fit", "evaluate", "predict")
 }
+
+
+_OWN_STEPS = {"train_function": training_steps, "test_function": evaluation_steps}
 
 
 class DatasetInfo(NamedTuple):
@@ -70,9 +74,13 @@ class CheckingModel(CompiledModel):
         self._make_checked("predict_function", force)
 
     def _make_checked(self, name, force):
-        """Makes one of Keras's functions, with the first batch checked."""
+        """Makes a function of Keras's, or ours for the backend, with the first batch checked."""
         is_new = force or getattr(self, name) is None
-        getattr(super(), f"make_{name}")(force)
+        ours = _OWN_STEPS[name](self) if is_new and name in _OWN_STEPS else None
+        if ours is None:
+            getattr(super(), f"make_{name}")(force)
+        else:
+            setattr(self, name, ours)
         if is_new and reads_lengths():
             setattr(self, name, _FirstBatchChecked(getattr(self, name), self.check_batches))
 

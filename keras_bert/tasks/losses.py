@@ -12,49 +12,7 @@ import keras
 from keras import ops
 
 from keras_bert.base.errors import InputError
-
-
-def replica_count():
-    """The number of replicas of the strategy in scope; 1 without one."""
-    if keras.backend.backend() != "tensorflow":
-        return 1
-    import tensorflow as tf
-
-    return tf.distribute.get_strategy().num_replicas_in_sync
-
-
-def sum_over_replicas(x):
-    """The sum of a tensor over the replicas, without a gradient.
-
-    Outside of a traced step, as when Keras infers shapes, it is the tensor itself.
-    """
-    x = ops.stop_gradient(x)
-    if replica_count() == 1:
-        return x
-    import tensorflow as tf
-
-    context = tf.distribute.get_replica_context()
-    return x if context is None else context.all_reduce(tf.distribute.ReduceOp.SUM, x)
-
-
-def rows_of_replicas(x):
-    """The rows of a tensor of all replicas, in their order; a gradient is that of the own rows.
-
-    Outside of a traced step it is the tensor itself.
-    """
-    if replica_count() == 1:
-        return x
-    import tensorflow as tf
-
-    context = tf.distribute.get_replica_context()
-    if context is None:
-        return x
-    count = tf.shape(x)[0]
-    counts = context.all_gather(count[None], axis=0)
-    first = tf.reduce_sum(counts[: context.replica_id_in_sync_group])
-    whole = context.all_gather(tf.stop_gradient(x), axis=0)
-    return tf.concat([whole[:first], x, whole[first + count :]], axis=0)
-
+from keras_bert.programs import replica_count, rows_of_replicas, sum_over_replicas
 
 _BY_WEIGHT = "mean_with_sample_weight"
 
@@ -70,8 +28,6 @@ def global_means(losses, *, of_epochs=False):
     With `of_epochs`, losses that are means by weight may become means over a whole epoch (see
     `means_over`). A loss that needs neither is returned as it is.
     """
-    # JAX compiles the values of variables outside of the model into the step.
-    of_epochs = of_epochs and keras.backend.backend() == "tensorflow"
     return {
         name: GlobalMean(loss)
         if replica_count() > 1 or (of_epochs and loss.reduction == _BY_WEIGHT)
@@ -111,6 +67,11 @@ class GlobalMean(keras.losses.Loss):
         self.divisors = (0.0, 0.0)  # per batch, and per example
         if self.by_weight:
             self._divisors = keras.Variable(self.divisors, trainable=False, name="divisors")
+
+    @property
+    def state(self):
+        """Its variables: a list, empty of a mean that is not by weight."""
+        return [self._divisors] if self.by_weight else []
 
     def divide_by(self, *, batch=0.0, example=0.0):
         """Sets the divisor of Σ w v: `batch`, or `example` times the batch's examples.

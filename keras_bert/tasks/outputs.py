@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.inputs.batches import sorted_batches
+from keras_bert.programs import COMPILES_EACH_SHAPE, compiled, rows_of_program
 
 # Examples that are sorted by length together; their token ids are what stays in memory.
 _EXAMPLES_TOGETHER = 2048
@@ -63,10 +64,14 @@ class Outputs:
 
     def batches(self, sequences):
         """Yields (numbers of sequences, their outputs by name) for each batch; arrays (B, …)."""
+        sequences = sequences.in_fixed_lengths() if COMPILES_EACH_SHAPE else sequences
         for numbers in sorted_batches(sequences.lengths, batch_size=self.batch_size):
-            taken = sequences.take(numbers)
+            taken = sequences.take(np.resize(numbers, rows_of_program(len(numbers))))
             compute = _computation(self.model, sequences, taken)
-            outputs = {name: np.asarray(x, np.float32) for name, x in compute(*taken).items()}
+            outputs = {
+                name: np.asarray(x, np.float32)[: len(numbers)]
+                for name, x in compute(*taken).items()
+            }
             check_finite(outputs)
             yield numbers, outputs
 
@@ -83,18 +88,21 @@ def _computation(model, sequences, taken):
     key = sequences.framing_key, specs, weights
     if key not in made:
         framing_only = sequences.without_examples()
-        if keras.backend.backend() != "tensorflow":  # which compiles batches of each shape itself
-            return lambda *taken: model.predict_on_batch(
-                {name: np.asarray(x) for name, x in framing_only.inputs(*taken).items()}
-            )
 
-        # Without AutoGraph, which writes Python files into the temporary folder.
-        @tf.function(input_signature=specs, autograph=False)
-        def compute(*taken):
+        def inputs(*taken):
             inputs = framing_only.inputs(*taken)
-            batch = model({name: inputs[name] for name in model.input}, training=False)
-            return {name: tf.cast(output, tf.float32) for name, output in batch.items()}
+            return ({name: inputs[name] for name in model.input},)
 
+        def outputs(inputs):
+            batch = model(inputs, training=False)
+            return {name: keras.ops.cast(output, "float32") for name, output in batch.items()}
+
+        compute = compiled(
+            outputs,
+            prepared=inputs,
+            signature=specs,
+            reads=(model, *getattr(model, "_members", ())),
+        )
         # Not as Keras sets attributes, which it would track. Of older weights nothing is kept.
         made = {other: made[other] for other in made if other[-1] == weights}
         object.__setattr__(model, _COMPUTATIONS, {**made, key: compute})

@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
+from keras_bert.programs import has_gpu
 from keras_bert.records.masking import most_predictions
 
 # The outputs whose heads are counted.
@@ -61,7 +62,7 @@ def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, c
     return float(_FORWARD_AND_BACKWARD * (counts @ forward) / (counts @ length))
 
 
-_SIZES = {"CPU": 1024, "GPU": 8192}  # larger matrices are no faster
+_SIZE, _SIZE_ON_GPU = 1024, 8192  # larger matrices are no faster
 _TRIALS = 5
 
 
@@ -72,17 +73,16 @@ def matrix_rate(dtype):
     The best of some products of two large square matrices of a `dtype` ("float32", "bfloat16"), in
     less than a tenth of a second at 200 GFLOP/s.
     """
-    import tensorflow as tf
-
-    size = _SIZES["GPU" if tf.config.list_logical_devices("GPU") else "CPU"]
-    matrix = tf.cast(tf.random.stateless_uniform((size, size), seed=[0, 0]), dtype)
-
+    size = _SIZE_ON_GPU if has_gpu() else _SIZE
+    matrix = np.random.default_rng(0).random((size, size), np.float32)
+    matrix = keras.ops.cast(matrix, dtype)
     return 2 * size**3 / min(_seconds(matrix) for _ in range(_TRIALS))
 
 
 def _seconds(matrix):
     begun = time.perf_counter()
-    (matrix @ matrix)[0, 0].numpy()  # waits until the product is computed
+    product = keras.ops.matmul(matrix, matrix)
+    keras.ops.convert_to_numpy(product[0, 0])  # waits until it is computed
     return time.perf_counter() - begun
 
 

@@ -12,6 +12,7 @@ from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import load_task
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.programs import COMPILES_EACH_SHAPE
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
 from keras_bert.tasks.losses import means_over
@@ -361,10 +362,12 @@ def _trained(run):
     dev = [] if run.dev is None else [run.dev]
     smallest_batch = len(run.examples) // plan.evaluate_every
     run.devices.check_batch_size(min([smallest_batch, *map(len, dev)]))
+    if COMPILES_EACH_SHAPE:
+        run.examples, *dev = (split.in_few_lengths() for split in (run.examples, *dev))
     run.splits, fixed_shape_examples = [run.examples, *dev], None
     for part in run.active_parts:
         part.prepare(run)
-    if run.model is task:
+    if run.model is task and not COMPILES_EACH_SHAPE:
         fixed_shape_examples = for_xla(
             task, run.examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
@@ -16,6 +16,7 @@ from keras_bert.encoders.config import check_max_length
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.optimizers.optimizer import layers_to_train
+from keras_bert.programs import BACKEND, Devices, replica_count
 from keras_bert.readers.examples import (
     divided,
     held_back,
@@ -27,10 +28,9 @@ from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.findings import counts_by_label
-from keras_bert.tasks.losses import check_can_average, means_over, replica_count
+from keras_bert.tasks.losses import check_can_average, means_over
 from keras_bert.tasks.outputs import collected_outputs
 from keras_bert.text.vocabulary import note_on_unknown
-from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import line_on_labels, line_on_new_head
 from keras_bert.training.finetuning_task import StartingPoint, TaskRecipe, draw
 from keras_bert.training.parts.early_stopping import PREDICTED_LABELS
@@ -142,6 +142,11 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
     task = recipe.build(settings, report, drawn=drawn)
     recipe.built[settings.seed, settings.layers] = task
     if settings.ensemble:
+        if BACKEND != "tensorflow":
+            raise InputError.naming(
+                "{ensemble} exports the average of models in memory as a SavedModel, which only "
+                "TensorFlow can. Set KERAS_BACKEND=tensorflow, or leave it out."
+            )
         check_can_average(task.default_losses())
         task.check_export()
     task.evaluate_on(dev)
@@ -395,7 +400,8 @@ class Evaluation:
         parts = planned_batches([part for step in self._plan for part in step], examples.batch)
         devices.prepare(model, parts)
         self._batches = devices.one_each(parts)
-        self._step = devices.on_replicas(self._evaluate, parts.element_spec)
+        assigned = [*model.metrics_variables, *self._loss.variables]
+        self._step = devices.on_replicas(self._evaluate, parts.element_spec, [model], assigned)
 
     def __call__(self):
         """Returns (metrics by name, outputs by name as of `collected_outputs`).
@@ -419,9 +425,9 @@ class Evaluation:
         """One batch: (B, …) by name -> the outputs; updates the metrics."""
         outputs = self.model(inputs, training=False)
         if labels is None:
-            return {name: tf.cast(output, tf.float32) for name, output in outputs.items()}
+            return {name: ops.cast(output, "float32") for name, output in outputs.items()}
         loss = self.model.compute_loss(inputs, labels, outputs, weights, training=False)
         loss = loss * replica_count()  # each replica has its part of the mean
-        self._loss.update_state(loss, sample_weight=tf.shape(tf.nest.flatten(inputs)[0])[0])
+        self._loss.update_state(loss, sample_weight=ops.shape(keras.tree.flatten(inputs)[0])[0])
         self.model.compute_metrics(inputs, labels, outputs, weights)
-        return {name: tf.cast(output, tf.float32) for name, output in outputs.items()}
+        return {name: ops.cast(output, "float32") for name, output in outputs.items()}

@@ -8,7 +8,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
@@ -29,11 +28,11 @@ from keras_bert.optimizers.optimizer import (
     make_optimizer,
     options_of,
 )
+from keras_bert.programs import COMPILES_EACH_SHAPE, Devices, make_deterministic
 from keras_bert.tasks.training_defaults import training_defaults
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
-from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import EarlierTask, line_on_continued
 from keras_bert.training.finetuning_settings import RANDOM
 from keras_bert.training.parts.lora import enable_lora
@@ -305,7 +304,7 @@ def draw(start, settings):
     """-> (encoder, tokenizer) of a `StartingPoint`; new weights are drawn from the seed."""
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
-        tf.config.experimental.enable_op_determinism()
+        make_deterministic()
     return start.build()
 
 
@@ -338,7 +337,6 @@ def _static_vectors(earlier, settings, tokenizer):
     return vectors
 
 
-_LENGTHS = 4
 # Compiling a step takes XLA up to a minute. So many tokens of a base model make up for it, by
 # estimate: benchmarks/NOTES.md.
 _TOKENS_PER_PROGRAM = 10_000_000
@@ -347,8 +345,8 @@ _TOKENS_PER_PROGRAM = 10_000_000
 def for_xla(task, examples, *, epochs, steps_per_epoch):
     """The training examples in few lengths, for steps that XLA compiles; None without XLA.
 
-    It is for one GPU or TPU, where a run is long enough for the programs of all shapes. The loops
-    of a CRF and of an LSTM do not compile if the length of a batch varies.
+    On TensorFlow it is for one GPU or TPU, where a run is long enough for the programs of all
+    shapes. The loops of a CRF and of an LSTM do not compile if the length of a batch varies.
 
     Args:
         task: the task that is trained as a whole.
@@ -359,7 +357,7 @@ def for_xla(task, examples, *, epochs, steps_per_epoch):
     has_loops = getattr(task, "crf", None) is not None or task.reader.bilstm is not None
     if has_loops or not isinstance(task.encoder, TransformerEncoder):
         return None
-    examples = examples.in_few_lengths(_LENGTHS)
+    examples = examples.in_few_lengths()
     sizes = 2 if len(examples) % steps_per_epoch else 1  # of batches, which differ by one
     programs = sizes * len(np.unique(examples.padded_lengths))
     tokens = epochs * int(examples.lengths.sum())
@@ -388,6 +386,6 @@ def compile_for(settings, plan, *, model, task, losses=None, jit_compile=False):
         loss=task.compiled_losses() if are_own else losses,
         loss_weights=task.default_loss_weights(),
         weighted_metrics=task.default_metrics() if are_own else {},
-        jit_compile=jit_compile,
+        jit_compile=jit_compile or COMPILES_EACH_SHAPE,
         steps_per_execution=settings.steps_per_execution,
     )

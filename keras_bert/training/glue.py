@@ -14,6 +14,7 @@ from keras_bert.base.settings import takes
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.inputs.batches import without_autograph
+from keras_bert.programs import COMPILES_EACH_SHAPE, Devices, scope_of
 from keras_bert.readers.glue import (
     GLUE,
     check_glue_folder,
@@ -28,7 +29,6 @@ from keras_bert.tasks import task_class
 from keras_bert.tasks.losses import means_over
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import Stopwatch
-from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune_given, finetuning_plan, sweep_given
 from keras_bert.training.finetuning_examples import read_data
 from keras_bert.training.finetuning_settings import finetune_settings
@@ -209,7 +209,8 @@ def _seconds_of_steps(settings):
     freeze_lower_layers(task, settings)
     plan = finetuning_plan(settings, data.train)
     compile_for(settings, plan, model=task, task=task)
-    batches = data.train.training_batches(
+    train = data.train.in_few_lengths() if COMPILES_EACH_SHAPE else data.train
+    batches = train.training_batches(
         steps=plan.evaluate_every, seed=settings.seed, epochs=_EPOCHS_TO_MEASURE
     )
     devices, watch = Devices(), Stopwatch(_SECONDS_MEASURED)

@@ -16,6 +16,7 @@ from keras_bert.base.files import new_file
 from keras_bert.base.formatting import percent
 from keras_bert.base.progress import ProgressBar
 from keras_bert.optimizers.optimizer import GRADIENT_NORM
+from keras_bert.programs import wait_for
 from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
 from keras_bert.text.vocabulary import MASK
 
@@ -141,8 +142,7 @@ class History(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         done = batch + 1
         if done >= self._steps:
-            # The one value that is fetched from the device: it waits for the work to be done.
-            keras.ops.convert_to_numpy(self.model.optimizer.iterations)
+            wait_for(self.model)
         self._timed_until = self._now(done)
         if not self._warm:
             self._timed_from, self._warm = self._timed_until, True

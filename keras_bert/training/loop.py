@@ -11,7 +11,8 @@ from keras_bert.training.callbacks import (
     HeldOutMetrics,
     StepCallbacks,
 )
-from keras_bert.training.checkpoint import Checkpoint, frozen_weights
+from keras_bert.training.checkpoint import Checkpoint, frozen_weights, named_variables
+from keras_bert.training.costs import matrix_rate
 from keras_bert.training.logs import History, Progress
 
 
@@ -38,19 +39,20 @@ def train(run):
             keep=run.settings.keep_checkpoints,
             frozen=frozen_weights(task),
         )
-    first_step, records = devices.restored(checkpoint, model, run.report) or (0, [])
+    variables = named_variables(model).values()
+    first_step, records = devices.restored(checkpoint, variables, run.report) or (0, [])
     if first_step:
         run.report(f"Resumed at step {first_step}.")
     if first_step == plan.steps or any(part.is_over(records) for part in run.parts):
         return records  # it was interrupted after its training
-    matrix_rate = None
-    if source.at(first_step).flops_per_token is not None:
-        matrix_rate = devices.matrix_rate(task.encoder.compute_dtype)
+    rate = None
+    if source.at(first_step).flops_per_token is not None and devices.processors is not None:
+        rate = devices.processors * matrix_rate(task.encoder.compute_dtype)
     history = run.history = History(
         plan,
         records=records,
         loss_weights=task.default_loss_weights(),
-        matrix_rate=matrix_rate,
+        matrix_rate=rate,
     )
     progress = Progress(
         history,

@@ -15,6 +15,7 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.optimizers.optimizer import depths, make_optimizer, options_of
+from keras_bert.programs import Devices, make_deterministic
 from keras_bert.readers.examples import not_reported
 from keras_bert.records import DataFolder
 from keras_bert.records.shard_reader import damage_is_named, reject_lost_records
@@ -23,7 +24,7 @@ from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.added_words import with_added_words
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import steps_in
-from keras_bert.training.devices import Devices, run_of, scope_of_run
+from keras_bert.training.devices import run_of, scope_of_run
 from keras_bert.training.health import health
 from keras_bert.training.loop import train
 from keras_bert.training.parts import Part
@@ -116,7 +117,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
         tokenizer = _tokenizer_of(folders, settings)
         keras.utils.set_random_seed(settings.seed)
         if settings.deterministic:
-            tf.config.experimental.enable_op_determinism()
+            make_deterministic()
         task, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
         if settings.add_words is not None:
             task, folders = with_added_words(task, folders, settings.add_words, report=report)

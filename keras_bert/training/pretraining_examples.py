@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.inference.fill_mask import most_probable
 from keras_bert.inputs.batches import resolved, tokens_per_batch
+from keras_bert.programs import Devices
 from keras_bert.tasks.pretraining.features import (
     WindowBatches,
     evaluation_dataset,
@@ -150,8 +151,7 @@ class ExamplesOfFolder(BatchSource):
         self.batches_per_step = settings.gradient_accumulation
         self._settings = settings
         self._first_step = first_step
-        # Under a strategy, batches are prefetched.
-        self._timer = None if tf.distribute.has_strategy() else InputTimer()
+        self._timer = None if Devices().prefetches else InputTimer()
         self._task = task
         self._options = {"vocabulary": task.tokenizer.vocabulary, "task": task}
         self._size, self._eval_batch_size = sizes_of(folder, phase, parts=self.batches_per_step)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_bert.checkpoints import save_folder
-from keras_bert.training.devices import Devices
+from keras_bert.programs import Devices
 from keras_bert.training.parts import Part
 
 

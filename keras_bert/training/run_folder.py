@@ -44,6 +44,7 @@ from keras_bert.training.run_files import (
 )
 
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
+_DEFAULT = "tensorflow"  # the backend of a run.json that names none
 
 
 class RunFolder:
@@ -115,8 +116,12 @@ class RunFolder:
         else:
             with system_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
-            write_json(self._run, {"command": command, **now, "versions": _versions()})
+            write_json(
+                self._run, {"command": command, **now, **_backend(), "versions": _versions()}
+            )
         self.damage = self._find_damage()
+        if self.resumed and not self.finished:
+            self._reject_other_backend(before)
         if self.finished:
             self._tidy()
         for folder in (self.path, self.checkpoints):
@@ -299,6 +304,19 @@ class RunFolder:
                 "; ".join(differences),
             )
 
+    def _reject_other_backend(self, before):
+        begun, now = (run.get("backend", _DEFAULT) for run in (before, _backend()))
+        if begun != now:
+            raise InputError.naming(
+                "The run in {} was begun on the Keras backend {}, and other weights would come of "
+                "it on {}. Set KERAS_BACKEND={} to resume, or use another {output}, or "
+                "{force=True} to overwrite it.",
+                self.path,
+                begun,
+                now,
+                begun,
+            )
+
 
 def check_output(path, *, command, force=False, inputs=()):
     """Returns the run.json of a command's run in a folder; None without such a run.
@@ -405,9 +423,16 @@ def _parse_run(path):
     return run
 
 
+def _backend():
+    """The line of run.json on the Keras backend: none on TensorFlow."""
+    from keras_bert.programs import BACKEND  # which loads Keras
+
+    return {} if BACKEND == _DEFAULT else {"backend": BACKEND}
+
+
 def _versions():
     versions = {}
-    for name in _VERSIONS_OF:
+    for name in (*_VERSIONS_OF, *_backend().values()):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

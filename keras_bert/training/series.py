@@ -10,8 +10,8 @@ import numpy as np
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import delete, system_errors
 from keras_bert.base.formatting import counted
+from keras_bert.programs import Devices
 from keras_bert.readers.examples import divided
-from keras_bert.training.devices import Devices
 from keras_bert.training.finetuning_settings import BASELINE
 from keras_bert.training.run_files import check_own_records, read_metrics
 from keras_bert.training.run_folder import RunFolder

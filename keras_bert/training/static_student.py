@@ -7,6 +7,7 @@ frequencies, which are taken to follow Zipf's law. The vector of a text is the m
 tokens, without special ones, divided by its norm.
 """
 
+import keras
 import numpy as np
 
 from keras_bert import tasks
@@ -15,6 +16,7 @@ from keras_bert.base.progress import ProgressBar
 from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.layers.dense import without_random_weights
+from keras_bert.programs import compiled
 from keras_bert.tasks.text_embedding import LONGEST_STATIC
 from keras_bert.text.template import PLAIN_TEMPLATE
 from keras_bert.training.distillation_settings import DIMENSIONS, SIF
@@ -92,8 +94,7 @@ def token_vectors(encoder, tokenizer, ids, *, batch_size):
     special = [vocabulary.id(part) if isinstance(part, str) else 0 for part, _ in parts]
     segments = np.array([segment for _, segment in parts], np.int32)
 
-    @tf.function(autograph=False)
-    def means(column):
+    def inputs_of(column):
         count = tf.shape(column)[0]
         rows = tf.tile(tf.constant([special], tf.int32), [count, 1])
         rows = tf.concat([rows[:, :own], column[:, None], rows[:, own + 1 :]], axis=1)
@@ -103,9 +104,13 @@ def token_vectors(encoder, tokenizer, ids, *, batch_size):
             "input_mask": tf.ones_like(rows),
             "segment_ids": tf.zeros_like(rows) + segments,
         }
-        inputs = {name: inputs[name] for name in encoder.input_names}
-        return tf.reduce_mean(tf.cast(encoder(inputs)["sequence_output"], tf.float32), axis=1)
+        return ({name: inputs[name] for name in encoder.input_names},)
 
+    def means(inputs):
+        outputs = keras.ops.cast(encoder(inputs)["sequence_output"], "float32")
+        return keras.ops.mean(outputs, axis=1)
+
+    means = compiled(means, prepared=inputs_of, reads=[encoder])
     ids = np.asarray(ids, np.int32)
     vectors = np.empty((len(ids), encoder.config.hidden_size), np.float64)
     with ProgressBar(
@@ -113,7 +118,7 @@ def token_vectors(encoder, tokenizer, ids, *, batch_size):
     ) as progress:
         for start in range(0, len(ids), batch_size):
             batch = ids[start : start + batch_size]
-            vectors[start : start + len(batch)] = means(tf.constant(batch)).numpy()
+            vectors[start : start + len(batch)] = np.asarray(means(tf.constant(batch)))
             progress.update(advance=len(batch))
     return vectors
 

@@ -231,8 +231,8 @@ def test_bytes_that_are_not_utf_8_are_one_sentence():
     [
         (
             "KERAS_BACKEND",
-            "jax",
-            "predict needs tensorflow as the Keras backend. Received: 'jax' from KERAS_BACKEND.",
+            "torch",
+            "predict needs tensorflow or jax as the Keras backend. Received: 'torch' from KERAS_",
         ),
         ("KERAS_BACKEND", "nonsense", "Received: 'nonsense' from KERAS_BACKEND."),
         ("PYTHONOPTIMIZE", "2", "cannot be imported without docstrings"),

@@ -28,8 +28,9 @@ from safetensors.numpy import load_file
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
-from keras_bert.inputs.batches import parts
 from keras_bert.optimizers.optimizer import make_optimizer
+from keras_bert.programs.datasets import parts
+from keras_bert.programs.workers import Workers
 from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.ranking_losses import ListLoss
 from keras_bert.tasks.losses import GlobalMean, LossOfWholeBatch
@@ -40,7 +41,6 @@ from keras_bert.training import loop
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
-from keras_bert.training.workers import Workers
 from tests.four_devices import see_devices
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.seeds import make_rng, shifted

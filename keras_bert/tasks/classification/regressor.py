@@ -14,6 +14,7 @@ from keras_bert.base.formatting import counted, in_one_line
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import GroupChoices, labelled_head
 from keras_bert.layers import Tensor
+from keras_bert.programs import replica_count
 from keras_bert.readers.labels import score
 from keras_bert.readers.passage_lists import PassageList, ScoredPairSource
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
@@ -36,7 +37,7 @@ from keras_bert.tasks.classification.ranked_lists import (
     summed_lists,
 )
 from keras_bert.tasks.classification.ranking_losses import ListLoss
-from keras_bert.tasks.losses import LossOfWholeBatch, replica_count
+from keras_bert.tasks.losses import LossOfWholeBatch
 from keras_bert.tasks.summed_metrics import SummedMetrics
 
 if TYPE_CHECKING:

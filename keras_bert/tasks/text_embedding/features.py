@@ -7,9 +7,15 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted
 from keras_bert.base.settings import as_list
 from keras_bert.checkpoints import find_model_folder, load_task
-from keras_bert.inputs.batches import distinct_batches, file_batches, label_batches
+from keras_bert.inputs.batches import (
+    bucket_lengths,
+    distinct_batches,
+    file_batches,
+    label_batches,
+)
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
+from keras_bert.programs import COMPILES_EACH_SHAPE
 from keras_bert.readers.text_groups import FORM_NAMES
 from keras_bert.tasks.multiple_choice.features import of_examples
 from keras_bert.tasks.text_embedding import DOCUMENT, LABELS, PAIRS, QUERY, TEXTS, TRIPLET
@@ -208,7 +214,7 @@ def inputs_of_texts(task, texts, *, skipped, max_length):
         tokenizer=task.tokenizer,
         names=task.encoder.input_names,
         max_length=max_length,
-        multiple_of=PAD_TO,
+        multiple_of=bucket_lengths(max_length)[0] if COMPILES_EACH_SHAPE else PAD_TO,
     )
     inputs = {name: x[:, None] for name, x in inputs.items()}
     if task.HEAD_INPUTS:

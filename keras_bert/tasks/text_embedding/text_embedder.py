@@ -16,10 +16,11 @@ from keras_bert.heads.pooling import encoder_outputs, parts_of, pooled, unit_vec
 from keras_bert.heads.projection import Projection
 from keras_bert.layers import Tensor
 from keras_bert.layers.recomputing import in_chunks
+from keras_bert.programs import COMPILES_EACH_SHAPE, replica_count
 from keras_bert.readers.retrieval_folder import RETRIEVAL
 from keras_bert.readers.text_groups import FORM_NAMES
 from keras_bert.tasks.fitting import dataset_info
-from keras_bert.tasks.losses import LossOfWholeBatch, replica_count
+from keras_bert.tasks.losses import LossOfWholeBatch
 from keras_bert.tasks.text_embedding import (
     ANGLE,
     DOCUMENT,
@@ -101,9 +102,7 @@ class TextEmbedder(GroupTask):
             )
         super().__init__(encoder, tokenizer, **settings)
         # TensorFlow's chunks are of any size, which XLA does not compile.
-        self.supports_jit = self.settings.chunk_size is None or (
-            keras.backend.backend() != "tensorflow"
-        )
+        self.supports_jit = self.settings.chunk_size is None or COMPILES_EACH_SHAPE
 
     def defaults_for(self, settings: Any) -> dict[str, Any]:
         encoder = self.encoder

@@ -1,0 +1,170 @@
+"""Runs of the commands on Keras's JAX backend, on one device and on several.
+
+`test_jax.py` runs this file in a process that has eight CPU devices; by itself:
+
+    KERAS_BACKEND=jax XLA_FLAGS=--xla_force_host_platform_device_count=8 \
+        python -m pytest tests/runs_on_jax.py
+"""
+
+import json
+import signal
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from keras_bert.base.signals import Terminated
+from keras_bert.checkpoints import load, save_folder
+from keras_bert.exports.saved_model import export
+from keras_bert.inference.predict import predict
+from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.training.finetune import finetune
+from keras_bert.training.loop import EndOfRecord
+from keras_bert.training.pretrain import pretrain
+from tests.backends_agree import NO_DROPOUT
+from tests.encoders.every_kind import write_examples
+from tests.messages import raises_input_error
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.seeds import make_rng
+from tests.small_model import make_encoder, make_tokenizer
+
+WORDS = [f"w{k}" for k in range(9)]
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """The arguments of runs with dropout, on 21 examples: batches of 8, 7 and 6."""
+    return arguments(tmp_path_factory.mktemp("given"))
+
+
+@pytest.fixture(scope="module")
+def without_dropout(tmp_path_factory):
+    return arguments(tmp_path_factory.mktemp("without"), **NO_DROPOUT)
+
+
+def arguments(folder, **config):
+    tokenizer, rng = make_tokenizer(WORDS), make_rng(0)
+    save_folder(make_encoder(tokenizer, **config), tokenizer, folder / "start")
+    texts = [" ".join(rng.choice(WORDS, rng.integers(4, 12))) for _ in range(21)]
+    return {
+        "model": folder / "start",
+        "train": write_examples(folder / "train.tsv", "classifier", texts),
+        "dev": write_examples(folder / "dev.tsv", "classifier", texts[:9]),
+        "epochs": 2,
+        "batch_size": 8,
+        "learning_rate": 1e-3,
+        "deterministic": True,
+    }
+
+
+def stop_in(step, patch):
+    """Has a run be stopped in a step."""
+    original = EndOfRecord.on_train_batch_end
+
+    def end(self, batch, logs=None):
+        if self.first_step + batch + 1 == step:
+            signal.raise_signal(signal.SIGTERM)
+        original(self, batch, logs)
+
+    patch.setattr(EndOfRecord, "on_train_batch_end", end)
+
+
+def weights(output):
+    return load_file(output / "model" / "model.safetensors")
+
+
+def assert_same(output, other):
+    ours, theirs = weights(output), weights(other)
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value, err_msg=name)
+
+
+def test_a_stopped_run_of_fine_tuning_resumes_bit_for_bit_and_names_its_backend(given, tmp_path):
+    finetune(**given, output=tmp_path / "whole")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Terminated):
+        stop_in(4, patch)
+        finetune(**given, output=tmp_path / "stopped")
+    run = tmp_path / "stopped" / "run.json"
+    begun = json.loads(run.read_text())
+    assert begun["backend"] == "jax" and "jax" in begun["versions"]
+    run.write_text(json.dumps({**begun, "backend": "tensorflow"}))
+    with raises_input_error("begun on the Keras backend tensorflow, ... Set KERAS_BACKEND=tens"):
+        finetune(**given, output=tmp_path / "stopped")
+    run.write_text(json.dumps(begun))
+    finetune(**given, output=tmp_path / "stopped")
+    assert_same(tmp_path / "stopped", tmp_path / "whole")
+
+
+def test_a_run_on_several_devices_has_the_losses_of_one_and_resumes_on_another_number(
+    without_dropout, tmp_path, monkeypatch
+):
+    one = finetune(**without_dropout, output=tmp_path / "one")
+    shapes, reports = [], []
+    assert len(keras.distribution.list_devices()) == 8
+    original = keras.distribution.DataParallel.get_data_layout
+    monkeypatch.setattr(
+        keras.distribution.DataParallel,
+        "get_data_layout",
+        lambda self, shape: shapes.append(shape[0]) or original(self, shape),
+    )
+    parallel = {**without_dropout, "strategy": "mirrored"}
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Terminated):
+        stop_in(4, patch)
+        finetune(**parallel, output=tmp_path / "several", report=reports.append)
+    assert "Training on 8 devices." in reports and set(shapes) == {8}
+    devices = keras.distribution.list_devices()[:2]
+    monkeypatch.setattr(keras.distribution, "list_devices", lambda: devices)
+    several = finetune(**parallel, output=tmp_path / "several", report=reports.append)
+    assert "Training on 2 devices." in reports
+    for found, expected in zip(several["history"], one["history"], strict=True):
+        assert found["train"]["loss"] == pytest.approx(expected["train"]["loss"], abs=1e-5)
+        evaluated = pytest.approx(expected.get("eval", {}), abs=1e-5)
+        assert found.get("eval", {}) == evaluated
+    expected = weights(tmp_path / "one")
+    for name, value in weights(tmp_path / "several").items():
+        np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("strategy, said", [("multiworker", "needs TensorFlow"), ("tpu", "a TPU")])
+def test_devices_that_are_not_there_are_told_in_a_sentence(given, tmp_path, strategy, said):
+    with raises_input_error(said):
+        finetune(**given, output=tmp_path / "run", strategy=strategy)
+
+
+def test_steps_that_are_not_compiled_are_refused(given):
+    task = Classifier(*load(given["model"]), labels=["a", "b"])
+    with raises_input_error("`jit_compile` is False. JAX would then compile each operation"):
+        task.compile(jit_compile=False)
+
+
+def test_a_step_in_parts_is_that_of_the_whole_batch(tmp_path):
+    make_data_folder(tmp_path / "rows", rows=24, eval_examples=8, objective="mlm")
+    config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config |= {"model_type": "bert", "intermediate_size": 8, "vocab_size": len(VOCABULARY)}
+    config |= {"max_position_embeddings": 16, **NO_DROPOUT}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    given = {"data": tmp_path / "rows", "architecture": tmp_path / "config.json", "steps": 4}
+    given |= {"batch_size": 8, "checkpoint_every": 2, "learning_rate": 0.01}
+    whole = pretrain(**given, output=tmp_path / "whole")
+    parts = pretrain(**given, output=tmp_path / "parts", gradient_accumulation=2)
+    for found, expected in zip(parts["history"][1:], whole["history"][1:], strict=True):
+        for name in ("gradient_norm", "learning_rate"):
+            assert found[name] == pytest.approx(expected[name], rel=1e-4)
+        evaluated = pytest.approx(expected.get("eval", {}), abs=1e-4)
+        assert found.get("eval", {}) == evaluated
+
+
+def test_a_model_of_jax_is_exported_by_a_process_with_tensorflow(given, tmp_path):
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401
+
+    run, texts = tmp_path / "run", ["w1 w2 w3", "w4"]
+    finetune(**given, output=run)
+    version = export(model=run, output=tmp_path / "saved")
+    answers = tf.saved_model.load(str(version)).signatures["serving_default"](tf.constant(texts))
+    expected = [answer["score"] for answer in predict(model=run, data=[{"text": t} for t in texts])]
+    np.testing.assert_allclose(answers["score"].numpy(), expected, atol=1e-5)
+    with raises_input_error("`max_length`"):
+        export(model=run, output=tmp_path / "other", max_length=1000)
