@@ -14,7 +14,7 @@ from keras_bert.training.selection import evaluated, quality
 PREDICTED_LABELS = "predicted_labels"  # of an evaluation: how many labels are predicted at all
 # Measured by benchmarks/early_stopping.py.
 _LEAST = 3  # epochs
-_FRACTION = 0.2  # of the planned epochs
+_FRACTION = 0.15  # of the planned epochs
 _LESS = 0.01  # how much lower a dev loss must be, as a fraction of the first one
 
 
@@ -26,7 +26,7 @@ class PatienceSettings(Settings):
         help="early stopping: the epochs in a row without a better metric or a clearly lower loss "
         "on the dev data that end the run; 0 trains all epochs",
         unit="EPOCHS",
-        default_help=f"{_LEAST}, or a fifth of the epochs; 0 with --keep last, "
+        default_help=f"{_LEAST}, or {_FRACTION:.0%} of the epochs; 0 with --keep last, "
         "--gradual-unfreezing or --contrastive",
         at_least=0,
     )
