@@ -55,7 +55,7 @@ def stored(variable):
 
 
 def custom_gradient(function):
-    """As `keras.ops.custom_gradient`, but what it keeps of a graph ends with the graph.
+    """Works as `keras.ops.custom_gradient`; what it keeps of a graph ends with the graph.
 
     TensorFlow registers a gradient for each call in a graph. It holds the graph, and with that the
     weights which the graph reads, as long as the process lives: four times a model's size for each
