@@ -10,11 +10,14 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import keras
 
 from keras_bert.base.errors import InputError
+
+Result = TypeVar("Result")
 
 _RESULT, _ITEM, _CALL, _ERROR = "result", "item", "call", "error"
 
@@ -23,14 +26,14 @@ class _Callable:
     """The place of an argument that the other process calls, in this one, by its name."""
 
 
-def under_tensorflow_only(function):
+def under_tensorflow_only(function: Callable[..., Result]) -> Callable[..., Result]:
     """A function of `model` and other arguments, which on another backend runs under TensorFlow.
 
     A model that is not a folder is saved for it.
     """
 
     @functools.wraps(function)
-    def call(**arguments):
+    def call(**arguments: Any) -> Result:
         if keras.backend.backend() == "tensorflow":
             return function(**arguments)
         name = f"{function.__module__}:{function.__name__}"

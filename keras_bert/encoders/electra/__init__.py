@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.transformer_config import BidirectionalConfig, sizes
 
 # Of the class for choices.
@@ -62,9 +61,7 @@ class ElectraConfig(BidirectionalConfig):
 _FEWEST_HEADS = 4
 
 
-def generator_config(
-    config: EncoderConfig, *, fraction: float, embedding_size: int
-) -> ElectraConfig:
+def generator_config(config: Any, *, fraction: float, embedding_size: int) -> ElectraConfig:
     """The config of a generator: as deep as the discriminator, and of a fraction of its size.
 
     Args:

@@ -58,7 +58,7 @@ class ElectraEncoder(TransformerEncoder):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
     @classmethod
-    def generator_of(cls, encoder: Encoder, *, fraction: float) -> Self:
+    def generator_of(cls, encoder: Any, *, fraction: float) -> Self:
         """The encoder of a generator that learns with a discriminator: see `new_generator`."""
         config = generator_config(
             encoder.config, fraction=fraction, embedding_size=encoder.token_embedding.output_dim
