@@ -33,6 +33,7 @@ from keras_bert.tasks.outputs import collected_outputs
 from keras_bert.text.vocabulary import note_on_unknown
 from keras_bert.training.earlier_task import line_on_labels, line_on_new_head
 from keras_bert.training.finetuning_task import StartingPoint, TaskRecipe, draw
+from keras_bert.training.parts.contrastive import line_on_few_labels
 from keras_bert.training.parts.early_stopping import PREDICTED_LABELS
 from keras_bert.training.plan import BatchSource
 from keras_bert.training.selection import quality
@@ -125,6 +126,8 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
         pooling = {"pooling": encoder.came_with_pooling}
         settings, options = dataclasses.replace(settings, **pooling), {**options, **pooling}
         report(_line_on_pooling(encoder, of_task))
+        if line := line_on_few_labels(settings, train, inferred_arguments.get("labels", ())):
+            report(line)
     elif settings.contrastive and settings.pooling is None:
         # As sentence-transformers reads a folder that names no pooling.
         options = {**options, "pooling": "mean"}

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.tasks.outputs import Outputs
+from keras_bert.tasks.text_embedding.text_embedder import TextEmbedder
 from keras_bert.training.contrastive import (
     LabelCosines,
     even_batch,
@@ -176,6 +177,19 @@ def test_several_labels_per_text(given, tmp_path):
     assert metrics["dev"]["micro_f1"] > 0.8
     measured = evaluate(model=tmp_path, data=several)
     assert measured["micro_f1"] == pytest.approx(metrics["dev"]["micro_f1"])
+
+
+def test_few_labels_are_told_of_it_with_a_model_of_text_vectors(given, tmp_path):
+    encoder, tokenizer = load(given["model"])
+    TextEmbedder(encoder, tokenizer, pooling="mean").save(tmp_path / "vectors")
+    told = []
+    for number, name in enumerate(("vectors", "vectors", "plain")):
+        model = tmp_path / name if name == "vectors" else given["model"]
+        options = {"contrastive": number == 1, "epochs": 1, "output": tmp_path / str(number)}
+        lines = []
+        finetune(**{**given, **options, "model": model}, report=lines.append)
+        told.append(any("--contrastive" in line for line in lines))
+    assert told == [True, False, False]
 
 
 @pytest.mark.parametrize(

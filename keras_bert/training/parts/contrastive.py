@@ -19,6 +19,9 @@ _NOT_WITH = (
     ("static_vectors", None),
 )
 
+# Up to so many texts of each label it was measured better than other training (docs/training.md).
+_FEW = 64
+
 
 class ContrastiveSettings(Settings):
     """The setting `contrastive`."""
@@ -91,3 +94,18 @@ class Contrastive(Part):
 
     def metrics(self, run, records):
         return {"kept": run.kept, "best_metric": run.task.METRIC}
+
+
+def line_on_few_labels(settings, examples, labels):
+    """A line on a run without `contrastive` that has few examples, or None.
+
+    It is for a model with a pooling of its own, as models of text vectors have.
+    """
+    if settings.task != "classifier" or settings.contrastive or settings.freeze_encoder:
+        return None
+    if len(labels) < 2 or len(examples) > _FEW * len(labels):
+        return None
+    return (
+        f"Note: with up to {_FEW} examples of each label a model of text vectors was more accurate "
+        "by `contrastive=True` (--contrastive)."
+    )
