@@ -21,6 +21,7 @@ THINGS = {
     "book": "books", "room": "rooms", "ship": "ships", "window": "windows", "carriage": "carriages",
 }  # fmt: skip
 ADJECTIVES = ("old", "young", "poor", "kind", "strange", "great", "little", "good")
+OF_ANYTHING = ("old", "strange", "great", "little", "good")
 PREPOSITIONS = ("near", "behind", "beside", "with")
 # Singular and plural of a verb, and what follows it.
 VERBS = (
@@ -31,7 +32,7 @@ VERBS = (
     ("comes", "come", ("from the village", "every morning", "to the church")),
 )
 DETERMINERS = (("this", "these"), ("that", "those"))
-SHORT_VERBS = ("saw", "bought", "found", "remembered", "left", "wanted")
+SHORT_VERBS = ("saw", "watched", "found", "remembered", "left", "wanted")
 REFLEXIVE_VERBS = ("hurt", "blamed", "saw", "defended", "praised", "asked", "amused")
 MEN = ("father", "king", "gentleman", "uncle", "husband", "boy")
 WOMEN = ("mother", "queen", "lady", "aunt", "wife", "girl")
@@ -57,7 +58,7 @@ def _determiner(random):
     noun, right, wrong = random.choice([(singular, one, many), (plural, many, one)])
     who = random.choice([*MEN, *WOMEN])
     start = f"the {who} {random.choice(SHORT_VERBS)}"
-    adjective = random.choice(("", *(f"{word} " for word in ADJECTIVES)))
+    adjective = random.choice(("", *(f"{word} " for word in OF_ANYTHING)))
     end = random.choice(ENDS)
     return [f"{start} {which} {adjective}{noun}{end}." for which in (right, wrong)]
 
