@@ -57,7 +57,7 @@ class ElectraConfig(BidirectionalConfig):
         return super().head_dropout(task_type)
 
 
-# Where a quarter of the heads were one, or two, the generator would see too little at once.
+# If a quarter of the heads were one, or two, the generator would see too little at once.
 _FEWEST_HEADS = 4
 
 
