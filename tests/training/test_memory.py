@@ -10,7 +10,6 @@ from keras_bert.checkpoints import save_folder
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.tasks.task import Task
 from keras_bert.training.finetune import finetune
-from tests.little_garbage import keep_from_collector
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -20,7 +19,7 @@ def kept():
     gc.collect()
     kinds = (tf.Graph, tf.Variable, Task, TokenizedExamples)
     types = Counter(map(type, gc.get_objects()))
-    keep_from_collector()
+    gc.freeze()
     return {
         kind.__name__: sum(count for one, count in types.items() if issubclass(one, kind))
         for kind in kinds
