@@ -14,7 +14,7 @@ from keras_bert.training.selection import evaluated, quality
 PREDICTED_LABELS = "predicted_labels"  # of an evaluation: how many labels are predicted at all
 # Measured by benchmarks/early_stopping.py.
 _LEAST = 3  # epochs
-_FRACTION = 0.15  # of the planned epochs
+_FRACTION = 0.18  # of the planned epochs
 _LESS = 0.01  # how much lower a dev loss must be, as a fraction of the first one
 
 
