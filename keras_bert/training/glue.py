@@ -177,7 +177,7 @@ def _sample(examples, size):
 
 def _expected_seconds(settings, examined):
     """The seconds that the runs of a task will take, from a few steps of training."""
-    sweep_settings = settings.task_files(examined.name)
+    sweep_settings = settings.of_task(examined.name)
     batch_size = max(settings.grid["batch_size"])
     sample = examined.sample
     run_settings = {

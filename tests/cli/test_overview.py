@@ -128,8 +128,8 @@ def test_the_doctor_reports_the_backend_of_keras_and_what_cannot_be_loaded(monke
     def broken():
         raise ValueError("no such library")
 
-    monkeypatch.setattr(diagnosis, "_of_tensorflow", lambda: "a device")
-    monkeypatch.setattr(diagnosis, "_of_jax", broken)
+    monkeypatch.setattr(diagnosis, "_tensorflow_devices", lambda: "a device")
+    monkeypatch.setattr(diagnosis, "_jax_devices", broken)
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
     problems = []
     printed = dict(diagnosis._devices(problems))
