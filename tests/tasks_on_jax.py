@@ -54,6 +54,8 @@ def make(kind, labels="abc", **options):
         options["labels"] = ["O", "B-A0", "I-A0"]
     if kind.TASK_TYPE == "masked-causal-lm":
         options["causal_fraction"] = 0.5
+    if kind.TASK_TYPE == "replaced-token-pretrainer":
+        options["generator_size"] = 0.5  # the norm of a quarter, two numbers, has no gradient
     return kind(BertEncoder(config), **options)
 
 
