@@ -171,7 +171,7 @@ def theirs(task, seed, limit, flags, arguments):
 
 
 def answered(command):
-    """What a command prints; if it fails, the end of what it says of that."""
+    """Returns what a command prints; raises an error with the end of its messages if it fails."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")

@@ -1,4 +1,4 @@
-"""What today's ingredients of pre-training are worth: one at a time, each on the best before.
+"""Ingredients of pre-training, measured one at a time, each on the best of those before.
 
     python benchmarks/pretraining_ingredients.py --output runs/ingredients
     python benchmarks/pretraining_ingredients.py --output runs/ingredients --table

@@ -16,7 +16,7 @@ each with the vectors of MiniLM:
                  published model as the guide
 
 With `--rerank published mined`, the results of these steps are also reranked, the first 20 of each
-query, by a cross-encoder: MiniLM trained for one epoch on the pairs and the mined negatives.
+query, by a cross-encoder: MiniLM trained on the pairs and the mined negatives.
 With `--words`, each is also searched by vectors and words together. A cell is a line of
 OUTPUT/cells.jsonl, with the recall at each k; the same command resumes.
 """
@@ -35,7 +35,7 @@ from turns import Turns
 import keras_bert as kb
 
 STEPS = ("published", "pairs", "mined", "mined twice", "large")
-METRICS = ("ndcg@10", "mrr@10", "recall@100")
+METRICS = ("ndcg@10", "mrr@10", "recall@10", "recall@100")
 K = (1, 2, 3, 5, 10, 20, 50, 100)
 _NEGATIVES = {"num_negatives": 3, "relative_margin": 0.05}
 _LARGE = {"batch_size": 256, "chunk_size": 32, "epochs": 3}
@@ -136,7 +136,6 @@ class Recipe:
             train=self.mined("mined", seed, format="labels"),
             output=run,
             loss="binary-crossentropy",
-            epochs=1,
             max_length=192,
             keep="last",
             seed=seed,

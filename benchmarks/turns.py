@@ -28,7 +28,7 @@ class Turns:
             self._write(settings)
 
     def of(self, turn, work):
-        """What came of `turn`, beside it; `work(**turn)` finds it if that is not known yet."""
+        """Returns `turn` with its results, which `work(**turn)` computes if they are not stored."""
         for line in self._done:
             if turn.items() <= line.items():
                 return line

@@ -114,6 +114,7 @@ def test_a_run_on_several_devices_has_the_losses_of_one_and_resumes_on_another_n
         stop_in(4, patch)
         finetune(**parallel, output=tmp_path / "several", report=reports.append)
     assert "Training on 8 devices." in reports and set(shapes) == {8}
+    # A process cannot lose devices: this stands for another one, on a machine with two.
     devices = keras.distribution.list_devices()[:2]
     monkeypatch.setattr(keras.distribution, "list_devices", lambda: devices)
     several = finetune(**parallel, output=tmp_path / "several", report=reports.append)

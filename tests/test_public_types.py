@@ -101,7 +101,7 @@ def public_classes():
 
 
 def test_every_argument_and_result_of_a_public_method_has_a_type():
-    """Of the methods of public classes and of their bases; those with names as `_x` are private."""
+    """Checks public classes and their bases, and of their methods not those named as `_x`."""
     found, count = [], 0
     for (module, name), cls in public_classes().items():
         for method in cls.body:

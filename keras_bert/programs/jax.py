@@ -361,8 +361,7 @@ class Devices:
 
     def prepare(self, model, dataset):
         """Builds the metrics of a compiled model, as `fit` would from the first batch."""
-        batches = ((0, 0, dataset.as_numpy_iterator()) for _ in range(1))
-        model._symbolic_build(iterator=batches)
+        model._symbolic_build(iterator=iter([(0, 0, dataset.as_numpy_iterator())]))
 
     def renew_steps(self, model):
         """Compiles the steps of a model again when they are next called."""

@@ -243,7 +243,7 @@ class Cluster:
         return {name: process.pid for name, process in self._processes.items()}
 
     def rest(self, path, method="GET"):
-        """What Flink's REST API answers to a path ("/jobs/ID"); None if it does not answer."""
+        """Returns Flink's answer to a path of its REST API ("/jobs/ID"), or None."""
         address = f"http://{self._address('jobmanager')}:8081{path}"
         program = (
             "import urllib.request as r; "

@@ -357,7 +357,7 @@ def assert_same_tensors(actual, expected):
 
 
 def size_by_deviation(row, folder, examples):
-    """Of the scores of a regression, for `assert_near`; 1 for other kinds of task."""
+    """Returns the ratio that `assert_near` takes for a regression's scores; 1 for other tasks."""
     if row["kind"] != "regression":
         return 1.0
     with eagerly():

@@ -57,7 +57,7 @@ def held(folder):
 
 
 def state(folder, task):
-    """What a reader finds; None if there is no index yet."""
+    """Returns what a reader finds; None if there is no index yet."""
     try:
         index = load_index(folder, embedder=task)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What a task type's tests train on, and how: an encoder of some words, two files, and flags."""
+"""Trained runs for the tests of a task type: an encoder of some words, two files, and flags."""
 
 import dataclasses
 from collections.abc import Callable

@@ -106,6 +106,7 @@ def without_sum_over_replicas(optimizer):
         return optimizer
     if not hasattr(optimizer, "_all_reduce_sum_gradients"):
         _say_once("Keras's `_all_reduce_sum_gradients`", "Each training keeps some memory.")
+        return optimizer
     optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
     return optimizer
 
