@@ -15,6 +15,9 @@ each with the vectors of MiniLM:
     large        `mined twice`, in batches of 256 computed 32 at a time, three epochs, with the
                  published model as the guide
 
+Negatives are looked for among the paragraphs of the training pairs: those of the queries' documents
+would be negatives alone, and a cross-encoder learns that by heart.
+
 With `--rerank published mined`, the results of these steps are also reranked, the first 20 of each
 query, by a cross-encoder: MiniLM trained on the pairs and the mined negatives.
 With `--words`, each is also searched by vectors and words together. A cell is a line of
@@ -150,7 +153,7 @@ class Recipe:
             mined = kb.mine_negatives(
                 data=self.train,
                 fields=_TRAINING["fields"],
-                index=self.index(finder, seed).folder,
+                model=str(self.model(finder, seed)),
                 format=format,
                 output=path,
                 **_NEGATIVES,

@@ -60,12 +60,15 @@ def page(browser, server):
 
 
 def ask(page, task, **fields):
-    """Fills the fields of a tab, asks, and gives its answer, when it is there."""
+    """Fills the fields of a tab, asks, and gives its answer, when it is there.
+
+    The button is disabled until then, so that the answer to an earlier question is not taken for it.
+    """
     page.click(f"#tab-{task}")
     for name, value in fields.items():
         page.fill(f"#{task}-{name}", value)
     page.click(f"#panel-{task} button.ask")
-    page.wait_for_selector(f"#panel-{task} .answer > *")
+    page.wait_for_selector(f"#panel-{task} button.ask[aria-disabled=false]")
     return page.locator(f"#panel-{task} .answer")
 
 
