@@ -34,6 +34,17 @@ RUNS = [
     "tests/training/test_loop.py::test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps",
     "tests/training/test_loop.py::test_batches_of_tokens_are_counted_for_a_run_that_resumes",
     "tests/runs_on_jax.py",
+    "tests/training/test_training_sizes.py::test_the_savedmodel_gives_the_mean_of_the_probabilities",
+]
+# Tests of commands that use a model, and of those that run others.
+COMMANDS = [
+    "tests/inference/test_zero_shot.py",
+    "tests/inference/test_senses.py",
+    "tests/inference/test_nearest.py",
+    "tests/training/test_glue.py::test_all_nine_tasks_to_the_zip",
+    "tests/test_quickstart.py::test_everything_is_left_in_the_output_folder",
+    "tests/test_quickstart.py::test_the_results_are_those_of_the_single_steps",
+    "tests/test_quickstart.py::test_the_saved_model_answers_without_keras_bert",
 ]
 
 pytestmark = [
@@ -58,6 +69,10 @@ def test_several_devices_train_as_one_does_on_jax_without_tensorflow(request):
 def test_runs_are_stopped_and_resume_on_jax_as_on_tensorflow(request):
     flags = f"{OLDER_EMITTERS} --xla_force_host_platform_device_count=8"
     run_on_jax(request, *RUNS, flags=flags)
+
+
+def test_commands_run_on_jax_as_on_tensorflow(request):
+    run_on_jax(request, "-m", "not peers", *COMMANDS, flags=OLDER_EMITTERS)
 
 
 def test_a_folder_has_the_same_metrics_on_both_backends(request, tmp_path):

@@ -43,7 +43,7 @@ _VECTOR_LOSSES = {"skip_gram_loss": "skip-gram", "cbow_loss": "CBOW"}
     "quickstart",
     "run the full pipeline on bundled sample data",
     settings=QuickstartSettings,
-    backends=("tensorflow",),
+    backends=_BACKENDS,
 )
 def quickstart(settings, arguments):
     """Run the full pipeline on bundled sample data (about 4 minutes on 2 CPU cores).

@@ -137,7 +137,11 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
     _check(task.tokenizer, task.config, max_length)
     if BACKEND != "tensorflow":
         options |= {"max_length": max_length, "precision": precision, "report": report}
-        return export(model=task, output=output, **options)
+        with tempfile.TemporaryDirectory(prefix="keras-bert-") as folder:
+            models = [f"{folder}/{number}" for number in range(1 + len(task._members))]
+            for member, path in zip((task, *task._members), models, strict=True):
+                member.save(path)
+            return _export_folders(models=models, output=output, **options)
 
     def signatures(task):
         return task.signatures(max_length=max_length, **options)
@@ -146,6 +150,15 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
         signatures(task)  # unsupported options fail before any work
     about = about_export(task) if task.reads_files() else None
     return _export(task, signatures, output, precision=precision, report=report, about=about)
+
+
+@under_tensorflow_only
+def _export_folders(*, models, output, **options):
+    """`export_task` of the folder of a task, or of those of several that are averaged."""
+    task, *others = (build_task(PretrainedCheckpoint(folder)) for folder in models)
+    if others:
+        task.average_with(others)
+    return export_task(task, output, **options)
 
 
 def export_encoder(
@@ -168,7 +181,6 @@ def export_encoder(
     if BACKEND != "tensorflow":
         options = {"max_length": max_length, "precision": precision, "report": report}
         with tempfile.TemporaryDirectory(prefix="keras-bert-") as folder:
-            model = save_folder(encoder, tokenizer, f"{folder}/model")
             model = f"{folder}/model"
             save_folder(encoder, tokenizer, model)
             options |= {"layers": layers, "tokens": tokens, "encoder": True}

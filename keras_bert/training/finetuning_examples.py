@@ -16,7 +16,7 @@ from keras_bert.encoders.config import check_max_length
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.optimizers.optimizer import layers_to_train
-from keras_bert.programs import BACKEND, Devices, replica_count
+from keras_bert.programs import Devices, replica_count
 from keras_bert.readers.examples import (
     divided,
     held_back,
@@ -145,11 +145,6 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
     task = recipe.build(settings, report, drawn=drawn)
     recipe.built[settings.seed, settings.layers] = task
     if settings.ensemble:
-        if BACKEND != "tensorflow":
-            raise InputError.naming(
-                "{ensemble} exports the average of models in memory as a SavedModel, which only "
-                "TensorFlow can. Set KERAS_BACKEND=tensorflow, or leave it out."
-            )
         check_can_average(task.default_losses())
         task.check_export()
     task.evaluate_on(dev)

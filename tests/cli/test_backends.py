@@ -2,15 +2,14 @@
 
 from keras_bert.cli.main import COMMANDS
 
-_BOTH, _TENSORFLOW, _NONE = ("tensorflow", "jax"), ("tensorflow",), ()
+_BOTH, _NONE = ("tensorflow", "jax"), ()
 BACKENDS = {
     **dict.fromkeys(("pretrain", "finetune", "sweep", "glue", "distill"), _BOTH),
     **dict.fromkeys(("evaluate", "compare", "predict", "embed", "zero-shot"), _BOTH),
     **dict.fromkeys(("fill-mask", "senses", "nearest", "index", "search", "mine-negatives"), _BOTH),
     # By a process with TensorFlow if the backend is JAX.
     **dict.fromkeys(("export", "generate", "surprisal", "follows"), _BOTH),
-    "convert": _BOTH,
-    "quickstart": _TENSORFLOW,
+    **dict.fromkeys(("convert", "quickstart"), _BOTH),
     **dict.fromkeys(("serve", "ask", "push", "vocab", "pretraining-data", "inspect"), _NONE),
     **dict.fromkeys(("init", "doctor", "completion"), _NONE),
 }
