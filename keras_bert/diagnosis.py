@@ -134,22 +134,62 @@ def _notes():
             "sentence-transformers needs `import triton` as its first line."
         )
 
-    jax, keras = map(sys.modules.get, ("jax", "keras"))  # loaded for the devices
-    if jax and keras and keras.config.backend() != "jax" and jax.default_backend() != "cpu":
-        yield (
-            f"JAX sees a {jax.default_backend().upper()}. With KERAS_BACKEND=jax commands train "
-            "and predict on it; on a GPU, attention is then one kernel in 16 bits."
-        )
-
 
 def _devices(problems):
-    """The devices of the installed backends; a backend that cannot be loaded is a problem."""
+    """The devices of the installed backends, and which backend to take.
+
+    A backend that cannot be loaded is a problem.
+    """
+    seen = {}
     for backend, devices in (("tensorflow", _tensorflow_devices), ("jax", _jax_devices)):
         if util.find_spec(backend) is None:
-            yield backend, "not installed"
+            seen[backend] = "not installed"
         else:
-            yield backend, _loaded(devices, backend, problems)
+            seen[backend] = _loaded(devices, backend, problems)
+        yield backend, seen[backend]
     yield "Keras backend", _loaded(_keras_backend, "Keras", problems)
+    yield "backend to take", backend_to_take(seen["tensorflow"], jax_kind := _jax_kind())
+    yield "fused attention", _fused_attention(jax_kind)
+
+
+def backend_to_take(tensorflow_devices, jax_kind):
+    """The faster backend, and why.
+
+    Args:
+        tensorflow_devices: the names of the devices that TensorFlow sees.
+        jax_kind: "gpu" or "tpu" if JAX sees one.
+    """
+    if jax_kind == "tpu":
+        return "KERAS_BACKEND=jax: TensorFlow's package has no programs for a TPU"
+    if jax_kind == "gpu":
+        return "KERAS_BACKEND=jax: it has fused attention on a GPU"
+    if "GPU" in tensorflow_devices:
+        return (
+            f"tensorflow: JAX sees no GPU. pip install '{DISTRIBUTION}[jax-cuda]' for fused "
+            "attention with KERAS_BACKEND=jax"
+        )
+    return "tensorflow: no GPU or TPU is seen"
+
+
+def _jax_kind():
+    """The kind of the devices that JAX sees, if it is loaded; else None."""
+    jax = sys.modules.get("jax")
+    return None if jax is None else jax.default_backend()
+
+
+def _fused_attention(jax_kind):
+    """Whether attention can be one kernel."""
+    if jax_kind != "gpu":
+        return "not in use: it needs a GPU that JAX sees"
+    from keras_bert.layers.kernels.fused_attention import why_missing
+
+    reason = why_missing()
+    if reason is not None:
+        return f"not in use: {reason}"
+    return (
+        "in use with KERAS_BACKEND=jax, in 16 bits (--dtype) and while attention probabilities are "
+        "not dropped out"
+    )
 
 
 def _loaded(read, name, problems):

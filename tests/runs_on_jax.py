@@ -7,7 +7,11 @@
 """
 
 import json
+import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -28,6 +32,9 @@ from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
+from tests.training.on_several_devices import CONFIG, assert_same_histories, held_ports
+
+REPOSITORY = Path(__file__).resolve().parent.parent
 
 WORDS = [f"w{k}" for k in range(9)]
 
@@ -128,7 +135,67 @@ def test_a_run_on_several_devices_has_the_losses_of_one_and_resumes_on_another_n
         np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("strategy, said", [("multiworker", "needs TensorFlow"), ("tpu", "a TPU")])
+WORKER = """
+import json, sys
+from tests.training.on_several_devices import work
+sys.exit(work(*json.loads(sys.argv[1]), **json.loads(sys.argv[2])))
+"""
+
+
+def two_workers(output, command, given, *, dies_after=(None, None)):
+    """-> the exit statuses of two processes, of which one may be killed, and what they said."""
+    given = {name: str(value) for name, value in given.items()}
+    # A device each, of which a process has eight here.
+    environment = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
+    with held_ports(2) as addresses:
+        processes = []
+        for number in range(2):
+            arguments = addresses, number, command, {**given, "output": f"{output}{number}"}
+            options = {"dies_after": dies_after[number]}
+            program = [sys.executable, "-c", WORKER, json.dumps(arguments), json.dumps(options)]
+            pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+            processes.append(subprocess.Popen(program, env=environment, cwd=REPOSITORY, **pipes))
+        said = [process.communicate()[1] for process in processes]
+    return [process.returncode for process in processes], said
+
+
+def test_two_processes_pre_train_as_one_does_and_resume_if_one_is_killed(tmp_path):
+    make_data_folder(tmp_path / "rows", rows=44, eval_examples=11, masking="dynamic")
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    given = {"data": tmp_path / "rows", "architecture": tmp_path / "config.json", "steps": 6}
+    given |= {"batch_size": 7, "checkpoint_every": 2, "learning_rate": 3e-3}
+    alone = pretrain(**given, output=tmp_path / "alone")
+    output = tmp_path / "of"
+    statuses, said = two_workers(output, "pretrain", given, dies_after=(None, 3))
+    assert statuses == [2, -signal.SIGKILL], said
+    assert said[0].endswith(
+        "keras-bert: Another worker has ended. Interrupted. Checkpoint saved "
+        f"at step 2 in {output}0. Run the same command again to resume.\n"
+    )
+    statuses, said = two_workers(output, "pretrain", given)
+    assert statuses == [0, 0], said
+    assert "Resumed at step 2." in said[1] and not Path(f"{output}1").exists()
+    found = json.loads(Path(f"{output}0", "metrics.json").read_text())
+    assert_same_histories(found, alone, to=1e-5)
+
+
+def test_two_processes_fine_tune_as_one_does(without_dropout, tmp_path):
+    given = {name: value for name, value in without_dropout.items() if name != "deterministic"}
+    alone = finetune(**given, output=tmp_path / "alone")
+    statuses, said = two_workers(tmp_path / "of", "finetune", given)
+    assert statuses == [0, 0], said
+    found = json.loads((tmp_path / "of0" / "metrics.json").read_text())
+    assert_same_histories(found, alone, to=1e-5)
+    assert found["dev"]["accuracy"] == alone["dev"]["accuracy"]
+    expected = weights(tmp_path / "alone")
+    for name, value in weights(tmp_path / "of0").items():
+        np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "strategy, said",
+    [("multiworker", "TF_CONFIG has no workers"), ("tpu", "a TPU. ... found: cpu")],
+)
 def test_devices_that_are_not_there_are_told_in_a_sentence(given, tmp_path, strategy, said):
     with raises_input_error(said):
         finetune(**given, output=tmp_path / "run", strategy=strategy)

@@ -49,6 +49,7 @@ class About:
         help: one line; the default is added if there is one.
         unit: placeholder of its value in the help ("STEPS").
         choices: the only values.
+        words: texts that are values, too, of a number.
         at_least, above, below, at_most: the bounds of a number. A whole number without `at_most` is
             at most that of an int32, and any other number is in the range of a float32.
         is_path: whether one of the types `PathText`, `Paths` and `object` is a path; `-`
@@ -70,6 +71,7 @@ class About:
     help: str
     unit: str | None = None
     choices: tuple | None = None
+    words: tuple[str, ...] = ()
     at_least: float | None = None
     above: float | None = None
     below: float | None = None
@@ -470,6 +472,8 @@ def checked(field, value):
 def _checked_item(field, kind, value):
     """One value of a setting, of a type `kind`."""
     name, description = field.name, about(field)
+    if isinstance(value, str) and value in description.words:
+        return value
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if kind is float and type(value) is int:

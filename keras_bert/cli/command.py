@@ -309,7 +309,8 @@ def _options(field):
             unit = choices
         else:  # argparse breaks the line of a help text, but not this
             options["help"] += f"; one of {', '.join(map(str, description.choices))}"
-    return {**options, "type": _converter(kind), "metavar": unit or field.name.upper()}
+    convert = _converter(kind, description.words)
+    return {**options, "type": convert, "metavar": unit or field.name.upper()}
 
 
 class _OneOrSeveral(argparse.Action):
@@ -331,17 +332,20 @@ def _help(field):
     return text.replace("%", "%%")
 
 
-def _converter(kind):
-    """The function that makes a value of the text on a command line."""
+def _converter(kind, words=()):
+    """The function that makes a value of the text on a command line, or of one of `words`."""
     names = {int: "a whole number", float: "a number"}
     if kind not in names:
         return str
 
     def convert(text):
+        if text in words:
+            return text
         try:
             return kind(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {names[kind]}") from None
+            expected = " or ".join([names[kind], *words])
+            raise argparse.ArgumentTypeError(f"{text!r} is not {expected}") from None
 
     return convert
 

@@ -13,11 +13,12 @@ else:
 BACKEND = keras.backend.backend()
 COMPILES_EACH_SHAPE = _backend.COMPILES_EACH_SHAPE
 UPDATES_EACH_BATCH = _backend.UPDATES_EACH_BATCH
-WORKER_LOST = _backend.WORKER_LOST
 Devices = _backend.Devices
 compiled = _backend.compiled
+computes_in_bfloat16 = _backend.computes_in_bfloat16
 evaluation_steps = _backend.evaluation_steps
 has_gpu = _backend.has_gpu
+is_out_of_memory = _backend.is_out_of_memory
 is_written_here = _backend.is_written_here
 keep_input_on_cpu = _backend.keep_input_on_cpu
 make_deterministic = _backend.make_deterministic

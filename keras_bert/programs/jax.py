@@ -1,8 +1,7 @@
-"""Programs of JAX: compiled functions, the steps of `fit`, and devices.
+"""Programs of JAX: compiled functions, devices and processes.
 
 XLA compiles every program, again for each shape of its tensors. Batches are read by `tf.data` on
-the CPU. The steps are ours, because those of Keras 3.15 compile the values of a loss's variables
-into the program, and leave out what an optimizer measures.
+the CPU.
 """
 
 import contextlib
@@ -11,19 +10,27 @@ import functools
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError
-from keras_bert.base.files import cache_folder
+from keras_bert.base.errors import InputError, reason_of
+from keras_bert.layers.kernels.private import assign_without_communication
+from keras_bert.programs.jax_steps import (
+    COMPILER_OPTIONS,
+    FILLING,
+    Steps,
+    keep_programs,
+    states_of_losses,
+)
+from keras_bert.programs.workers import (
+    DevicesOfWorkers,
+    Workers,
+    begun_before,
+    check_workers_named,
+    workers_named,
+)
 
 # Whether XLA compiles every program, again for each shape of its tensors.
 COMPILES_EACH_SHAPE = True
 # Whether Keras's optimizer computes an update for each of several batches and then drops it.
 UPDATES_EACH_BATCH = True
-# The input whose second axis has the number of rows that fill up a batch.
-_FILLING = "filling"
-# XLA's options for the steps.
-_COMPILER_OPTIONS = {}
-# What is raised in the other workers when one ends.
-WORKER_LOST = ()
 
 
 def compiled(function, *, signature=None, reads=(), assigned=(), prepared=None):
@@ -42,9 +49,9 @@ def compiled(function, *, signature=None, reads=(), assigned=(), prepared=None):
         import tensorflow as tf
 
         prepared = tf.function(prepared, input_signature=signature, autograph=False)
-    _keep_programs()
+    keep_programs()
     assigned = list(assigned)
-    variables = [v for model in reads for v in (*model.variables, *_states_of_losses(model))]
+    variables = [v for model in reads for v in (*model.variables, *states_of_losses(model))]
 
     @jax.jit
     def program(values, changed, arguments):
@@ -57,7 +64,7 @@ def compiled(function, *, signature=None, reads=(), assigned=(), prepared=None):
     def call(*arguments):
         arguments = arguments if prepared is None else prepared(*arguments)
         arguments = keras.tree.map_structure(np.asarray, arguments)
-        values, changed = ([v.value for v in group] for group in (variables, assigned))
+        values, changed = ([_own(v.value) for v in group] for group in (variables, assigned))
         result, changed = program(values, changed, arguments)
         for variable, value in zip(assigned, changed, strict=True):
             variable.assign(value)
@@ -66,16 +73,9 @@ def compiled(function, *, signature=None, reads=(), assigned=(), prepared=None):
     return call
 
 
-@functools.cache
-def _keep_programs():
-    """Has JAX keep what it compiles for a GPU or TPU on disk, unless the user says where.
-
-    A step of a base model takes up to a minute to compile.
-    """
-    import jax
-
-    if jax.default_backend() != "cpu" and jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+def _own(value):
+    """An array of JAX; of one that several processes have copies of, this process's copy."""
+    return value if value.is_fully_addressable else value.addressable_data(0)
 
 
 def rows_of_program(count):
@@ -85,170 +85,16 @@ def rows_of_program(count):
 
 def training_steps(model):
     """The `train_function` of a compiled model in place of Keras's, or None."""
-    return _Steps(model, _Steps.train) if _is_compiled(model) else None
+    return Steps(model, Steps.train) if _is_compiled(model) else None
 
 
 def evaluation_steps(model):
     """The `test_function` of a compiled model in place of Keras's, or None."""
-    return _Steps(model, _Steps.evaluate) if _is_compiled(model) else None
+    return Steps(model, Steps.evaluate) if _is_compiled(model) else None
 
 
 def _is_compiled(model):
     return model.jit_compile and not model.run_eagerly
-
-
-class _Steps:
-    """A function of Keras's state and an iterator: `steps_per_execution` batches, a program each.
-
-    Args:
-        model: a compiled model.
-        program: `_Steps.train` or `_Steps.evaluate`.
-    """
-
-    def __init__(self, model, program):
-        self._model = model
-        self._constants = _states_of_losses(model)
-        self._program, self._compiled = functools.partial(program, self), None
-
-    def __call__(self, state, iterator):
-        if self._compiled is None:
-            self._compiled = self._jit(state)
-        logs = None
-        for _ in range(self._model.steps_per_execution):
-            try:
-                batch = next(iterator)
-            except StopIteration:
-                if logs is None:
-                    raise
-                break
-            logs, state = self._compiled(state, [v.value for v in self._constants], batch)
-        return logs, state
-
-    def _jit(self, state):
-        import jax
-
-        _keep_programs()
-        shardings = None
-        if keras.distribution.distribution() is not None:
-            shardings = None, keras.tree.map_structure(lambda value: value.sharding, state)
-        options = dict(_COMPILER_OPTIONS) or None
-        return jax.jit(
-            self._program, donate_argnums=0, out_shardings=shardings, compiler_options=options
-        )
-
-    def train(self, state, constants, batch):
-        """One batch: -> (logs, state)."""
-        import jax
-
-        model = self._model
-        trained, others, optimizer_values, metric_values = state
-        batch = _Batch(batch)
-
-        def loss_of(trained):
-            mapping = [
-                *zip(model.trainable_variables, trained, strict=True),
-                *zip(model.non_trainable_variables, others, strict=True),
-                *zip(model.optimizer.variables, optimizer_values, strict=True),
-                *zip(model.metrics_variables, metric_values, strict=True),
-                *zip(self._constants, constants, strict=True),
-            ]
-            with keras.StatelessScope(mapping, collect_losses=True) as scope:
-                seen = batch.rows_of(model(batch.x, training=True))
-                loss = model.compute_loss(*seen, training=True)
-                scaled = model.optimizer.scale_loss(loss)
-            changed = (model.non_trainable_variables, model.metrics_variables)
-            return scaled, (loss, seen, *(_values(scope, group) for group in changed))
-
-        gradient_of = jax.value_and_grad(loss_of, has_aux=True)
-        (_, (loss, seen, others, metric_values)), gradients = gradient_of(trained)
-        trained, optimizer_values, metric_values = self._updated(
-            gradients, trained, optimizer_values, metric_values
-        )
-        logs, metric_values = self._measured(metric_values, batch, seen, loss)
-        return logs, (trained, others, optimizer_values, metric_values)
-
-    def _updated(self, gradients, trained, optimizer_values, metric_values):
-        """The weights, the optimizer's variables, and the metrics, of which it may have one."""
-        model, optimizer = self._model, self._model.optimizer
-        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-            # It applies gradients in one branch of a program, out of which no metric comes.
-            return *optimizer.stateless_apply(optimizer_values, gradients, trained), metric_values
-        mapping = [
-            *zip(model.trainable_variables, trained, strict=True),
-            *zip(optimizer.variables, optimizer_values, strict=True),
-            *zip(model.metrics_variables, metric_values, strict=True),
-        ]
-        with keras.StatelessScope(mapping) as scope:
-            optimizer.apply(gradients, model.trainable_variables)
-        changed = (model.trainable_variables, optimizer.variables, model.metrics_variables)
-        return tuple(_values(scope, group) for group in changed)
-
-    def evaluate(self, state, constants, batch):
-        """One batch: -> (logs, state)."""
-        model = self._model
-        trained, others, metric_values = state
-        batch = _Batch(batch)
-        mapping = [
-            *zip(model.trainable_variables, trained, strict=True),
-            *zip(model.non_trainable_variables, others, strict=True),
-            *zip(model.metrics_variables, metric_values, strict=True),
-            *zip(self._constants, constants, strict=True),
-        ]
-        with keras.StatelessScope(mapping, collect_losses=True) as scope:
-            seen = batch.rows_of(model(batch.x, training=False))
-            loss = model.compute_loss(*seen, training=False)
-        others = _values(scope, model.non_trainable_variables)
-        metric_values = _values(scope, model.metrics_variables)
-        logs, metric_values = self._measured(metric_values, batch, seen, loss)
-        return logs, (trained, others, metric_values)
-
-    def _measured(self, metric_values, batch, seen, loss):
-        """-> (logs, the metrics' variables), with a batch added as Keras does."""
-        model = self._model
-        mapping = list(zip(model.metrics_variables, metric_values, strict=True))
-        with keras.StatelessScope(mapping) as scope:
-            model._loss_tracker.update_state(loss, sample_weight=batch.rows)
-            logs = model.compute_metrics(*seen)
-        return logs, _values(scope, model.metrics_variables)
-
-
-class _Batch:
-    """A batch (x, y, sample_weight) in a step.
-
-    Several devices get as many rows each, so that the last ones may fill it up (see `_filled`). The
-    loss and the metrics are of the others alone.
-
-    Attributes: `x`, and `rows`, the number of rows without the filling.
-    """
-
-    def __init__(self, batch):
-        self.x, self._y, self._weights = keras.utils.unpack_x_y_sample_weight(batch)
-        self._filling = 0
-        if isinstance(self.x, dict) and _FILLING in self.x:
-            self._filling = self.x[_FILLING].shape[1]
-            self.x = {name: value for name, value in self.x.items() if name != _FILLING}
-        values = (value for value in keras.tree.flatten(self.x) if value is not None)
-        self.rows = next(values).shape[0] - self._filling
-
-    def rows_of(self, outputs):
-        """(x, y, outputs, sample_weight) without the filling, as the loss and the metrics take."""
-        whole = self.x, self._y, outputs, self._weights
-        if not self._filling:
-            return whole
-        return keras.tree.map_structure(
-            lambda value: None if value is None else value[: self.rows], whole
-        )
-
-
-def _values(scope, variables):
-    return [scope.get_current_value(variable) for variable in variables]
-
-
-def _states_of_losses(model):
-    """The variables of a compiled model's losses, which are not among those of the model."""
-    losses = getattr(model, "loss", None)
-    losses = losses.values() if isinstance(losses, dict) else ()
-    return [variable for loss in losses for variable in getattr(loss, "state", ())]
 
 
 def wait_for(model):
@@ -261,7 +107,7 @@ def wait_for(model):
 def make_deterministic():
     """From now on the steps that are compiled for a GPU give the same bits each time."""
     if has_gpu():
-        _COMPILER_OPTIONS["xla_gpu_exclude_nondeterministic_ops"] = True
+        COMPILER_OPTIONS["xla_gpu_exclude_nondeterministic_ops"] = True
 
 
 @functools.cache
@@ -278,6 +124,21 @@ def has_gpu():
     import jax
 
     return jax.default_backend() == "gpu"
+
+
+def computes_in_bfloat16():
+    """Whether the device is faster in bfloat16: a TPU, or a GPU from Ampere on."""
+    import jax
+
+    if not has_gpu():
+        return jax.default_backend() == "tpu"
+    capability = str(getattr(jax.local_devices()[0], "compute_capability", ""))
+    return capability.replace(".", "").isdecimal() and float(capability) >= 8
+
+
+def is_out_of_memory(error):
+    """Whether an error means that the memory of a device was not enough."""
+    return isinstance(error, RuntimeError | ValueError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
 def replica_count():
@@ -299,62 +160,112 @@ def rows_of_replicas(x):
 def scope_of(name, report=None):
     """The context of a run under a strategy by its name.
 
-    "auto" is all GPUs or TPU cores of this machine if there are several, else one device.
-    "mirrored" is the same, or all CPU devices if there are no others; "tpu" the cores of a TPU;
-    "none" is one device.
+    "auto" is the cluster of TF_CONFIG; else all GPUs or TPU cores of this machine if there are
+    several, else one device. "mirrored" is all of them, or all CPU devices if there are no others;
+    "multiworker" those of the cluster; "tpu" the cores of a TPU; "none" is one device.
 
     Args:
         name: the strategy, as in `RunSettings`.
         report: called with a line if a run has several devices.
 
     Raises:
-        InputError: the devices are missing.
+        InputError: the devices are missing, or JAX was used before its processes join.
     """
     import jax
 
+    is_cluster = name == "multiworker" or (name == "auto" and len(workers_named()[0]) > 1)
+    if is_cluster:
+        _join()
     kind = jax.default_backend()
-    if name == "multiworker":
-        raise InputError.naming(
-            "{strategy} multiworker needs TensorFlow. On JAX a run is one process with all devices "
-            "of its machine. Set KERAS_BACKEND=tensorflow, or use another {strategy}."
-        )
     if name == "tpu" and kind != "tpu":
         raise InputError.naming("{strategy} tpu needs a TPU. JAX has found: {}.", kind)
-    is_one = name == "none" or (name == "auto" and kind == "cpu")
-    names = keras.distribution.list_devices()[: 1 if is_one else None]
-    if len(names) == 1:
+    is_one = name == "none" or (name == "auto" and kind == "cpu" and not is_cluster)
+    devices = keras.distribution.list_devices() if is_cluster else _local_devices()
+    devices = devices[: 1 if is_one else None]
+    if len(devices) == 1:
         yield
         return
     if report is not None:
-        report(f"Training on {len(names)} devices.")
-    parallel = keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)
+        report(f"Training on {len(devices)} devices.")
+    parallel = keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)
     with parallel.scope():
         yield
 
 
+def _local_devices():
+    import jax
+
+    return [f"{device.platform}:{device.id}" for device in jax.local_devices()]
+
+
+@functools.cache  # a process joins its cluster once
+def _join():
+    import jax
+
+    check_workers_named()
+    addresses, index = workers_named()
+    # Without it JAX ends this process when another one has ended, except the first.
+    jax.config.update("jax_enable_recoverability", True)
+    try:
+        jax.distributed.initialize(addresses[0], num_processes=len(addresses), process_id=index)
+    except RuntimeError as error:
+        if "before any" in str(error):
+            raise begun_before("JAX") from error
+        raise InputError(
+            f"Could not join the workers of TF_CONFIG: {reason_of(error)}. Check its addresses."
+        ) from error
+    assign_without_communication()
+
+
+class _Processes(Workers):
+    """The processes that `jax.distributed` has joined."""
+
+    def __init__(self):
+        import jax
+
+        self.count = jax.process_count()
+        self.is_chief = jax.process_index() == 0
+
+    @staticmethod
+    def is_lost(error):
+        # JAX raises a ValueError or its own error, with what its transports and service say.
+        is_of_jax = isinstance(error, ValueError | RuntimeError)
+        return is_of_jax and any(name in str(error) for name in _TRANSPORTS)
+
+    def _all_reduce(self, numbers):
+        from jax.experimental import multihost_utils
+
+        return multihost_utils.process_allgather(numbers).sum(axis=0)
+
+
+# In the messages of JAX's errors when another process has ended.
+_TRANSPORTS = ("Gloo", "NCCL", "CoordinationService", "UNAVAILABLE")
+
+
 def is_written_here():
     """Whether this process writes the output of a run: not as a worker other than the chief."""
-    return True
+    return not _join.cache_info().currsize or _Processes().is_chief
 
 
 def workers_in_scope():
     """The `Workers` of the strategy in scope, or None."""
-    return None
+    is_of_several = _join.cache_info().currsize and keras.distribution.distribution() is not None
+    return _Processes() if is_of_several else None
 
 
-class Devices:
+class Devices(DevicesOfWorkers):
     """One device, or those of the `keras.distribution` in scope: see that of TensorFlow.
 
-    A step is one program over all devices: there is one replica.
+    A step is one program over all devices of all workers: there is one replica.
 
-    Attributes: `replicas`, `workers`, `is_chief`, `prefetches`.
+    Attributes: `replicas`, `count`, `workers`, `is_chief`, `prefetches`.
     """
 
     def __init__(self):
-        self.replicas = self.workers = 1
-        self.is_chief, self.prefetches = True, False
+        super().__init__(workers_in_scope())
+        self.replicas, self.prefetches = 1, False
         distribution = keras.distribution.distribution()
-        self._count = 1 if distribution is None else distribution.device_mesh.devices.size
+        self.count = 1 if distribution is None else distribution.device_mesh.devices.size
 
     def check_batch_size(self, size, *, setting="batch_size"):
         """Nothing: batches of any size have a part for each device."""
@@ -369,29 +280,37 @@ class Devices:
         model.test_function = evaluation_steps(model)
 
     def distributed(self, dataset):
-        """The dataset from which all devices get as many rows of each batch; None stays None."""
-        return dataset if self._count == 1 or dataset is None else _filled(dataset, self._count)
+        """The dataset from which all devices get as many rows of each batch; None stays None.
+
+        A worker gets the rows of its own devices.
+        """
+        if self.count == 1 or dataset is None:
+            return dataset
+        import jax
+
+        index = jax.process_index() if self.workers > 1 else 0
+        return _filled(dataset, self.count, worker=index, workers=self.workers)
 
     @property
     def processors(self):
-        """The number of processors that compute together; None on a TPU: not known."""
+        """The number of processors that compute together."""
         import jax
 
-        if jax.default_backend() == "tpu":
-            return None
         # Several devices of one processor are as fast as one.
-        return self._count if has_gpu() else 1
+        return self.workers if jax.default_backend() == "cpu" else self.count
 
     def batches_in(self, dataset):
         """The number of batches of a dataset; None if Keras finds it out without a warning."""
 
     def restored(self, checkpoint, variables, report=None):
-        """`checkpoint.restore(report)`, (step, state); None without a checkpoint."""
-        return None if checkpoint.latest is None else checkpoint.restore(report)
+        """See `DevicesOfWorkers`; without a checkpoint all workers get the chief's first weights.
 
-    def any(self, value):
-        """Whether the value of any worker is true."""
-        return value
+        Those that they have made themselves may differ in the last bit on another processor.
+        """
+        restored = super().restored(checkpoint, variables, report)
+        if restored is None and self._workers is not None:
+            self._share(variables, {})
+        return restored
 
     def separate_seeds(self, model):
         """Nothing: the devices' parts of a batch have parts of its random numbers."""
@@ -412,10 +331,10 @@ class Devices:
         return lambda batch: [compute(*batch)]
 
 
-def _filled(dataset, count):
-    """The dataset in which a number of devices get as many rows of each batch.
+def _filled(dataset, count, *, worker, workers):
+    """The rows of a worker of a dataset in which a number of devices get as many of each batch.
 
-    The last row is repeated. The input `_FILLING` says by its shape how often, so that a step knows
+    The last row is repeated. The input `FILLING` says by its shape how often, so that a step knows
     it when it is compiled.
     """
     import tensorflow as tf
@@ -425,11 +344,13 @@ def _filled(dataset, count):
     def filled(x, *targets):
         rows = tf.shape(next(iter(x.values())))[0]
         filling = -rows % count
+        own = (rows + filling) // workers
 
-        def repeated(value):
-            return tf.concat([value, tf.repeat(value[-1:], filling, axis=0)], axis=0)
+        def of_worker(value):
+            whole = tf.concat([value, tf.repeat(value[-1:], filling, axis=0)], axis=0)
+            return whole[own * worker : own * (worker + 1)]
 
-        x, *targets = tf.nest.map_structure(repeated, (x, *targets))
-        return {**x, _FILLING: tf.zeros([rows + filling, filling], tf.int8)}, *targets
+        x, *targets = tf.nest.map_structure(of_worker, (x, *targets))
+        return {**x, FILLING: tf.zeros([own, filling], tf.int8)}, *targets
 
     return resolved(dataset.map(filled))

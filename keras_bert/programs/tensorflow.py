@@ -8,7 +8,6 @@ the replicas when a log step ends.
 
 import contextlib
 import functools
-import json
 import os
 
 import keras
@@ -17,7 +16,13 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError, argument, reason_of
 from keras_bert.programs.datasets import parts, sorted_batches
-from keras_bert.programs.workers import WORKER_LOST, Workers
+from keras_bert.programs.tensorflow_workers import WORKER_LOST, WorkersStrategy
+from keras_bert.programs.workers import (
+    DevicesOfWorkers,
+    begun_before,
+    check_workers_named,
+    workers_named,
+)
 
 # Whether XLA compiles every program, again for each shape of its tensors.
 COMPILES_EACH_SHAPE = False
@@ -76,6 +81,22 @@ def keep_input_on_cpu():
 def has_gpu():
     """Whether programs run on a GPU."""
     return bool(tf.config.list_logical_devices("GPU"))
+
+
+def computes_in_bfloat16():
+    """Whether the device is faster in bfloat16: a TPU, or a GPU from Ampere on."""
+    if tf.config.list_logical_devices("TPU"):
+        return True
+    details = [
+        tf.config.experimental.get_device_details(gpu)
+        for gpu in tf.config.list_physical_devices("GPU")[:1]
+    ]
+    return any(of.get("compute_capability", (0, 0)) >= (8, 0) for of in details)
+
+
+def is_out_of_memory(error):
+    """Whether an error means that the memory of a device was not enough."""
+    return isinstance(error, tf.errors.ResourceExhaustedError)
 
 
 def replica_count():
@@ -151,13 +172,13 @@ def is_written_here():
 def workers_in_scope():
     """The `Workers` of the strategy in scope, or None."""
     strategy = tf.distribute.get_strategy()
-    return strategy if isinstance(strategy, Workers) else None
+    return strategy if isinstance(strategy, WorkersStrategy) else None
 
 
 def _chosen(name):
     if name != "auto":
         return name
-    if len(_workers_named()) > 1:
+    if len(workers_named()[0]) > 1:
         return "multiworker"
     if os.environ.get("TPU_NAME"):
         return "tpu"
@@ -173,36 +194,16 @@ def _mirrored():
 
 @functools.cache  # a process joins its cluster once
 def _multiworker():
-    if not _workers_named():
-        raise InputError.naming(
-            "The environment variable TF_CONFIG has no workers. For {strategy} multiworker, give "
-            "each process the addresses of all and its own index, as docs/distribution.md shows."
-        )
+    check_workers_named()
     try:
-        return Workers()
+        return WorkersStrategy()
     except RuntimeError as error:
         if "program startup" not in str(error):
             raise
-        raise InputError.naming(
-            "{strategy} multiworker must be the first use of TensorFlow in a process. Start a new "
-            "process."
-        ) from error
+        raise begun_before("TensorFlow") from error
     except (ValueError, tf.errors.OpError) as error:
         raise InputError(
             f"Could not join the workers of TF_CONFIG: {reason_of(error)}. Check its addresses."
-        ) from error
-
-
-def _workers_named():
-    """The addresses of all workers in the environment variable TF_CONFIG, if it is set."""
-    config = os.environ.get("TF_CONFIG", "")
-    try:
-        cluster = json.loads(config or "{}").get("cluster", {})
-        return [address for job in ("chief", "worker") for address in cluster.get(job, ())]
-    except (ValueError, AttributeError, TypeError) as error:
-        raise InputError(
-            "The environment variable TF_CONFIG does not describe a cluster. docs/distribution.md "
-            f"has an example. Received: {config}."
         ) from error
 
 
@@ -285,7 +286,7 @@ def _unread_metrics(model):
     return dict.fromkeys(model.get_metrics_result())
 
 
-class Devices:
+class Devices(DevicesOfWorkers):
     """One device, or the replicas of the `tf.distribute` strategy in scope.
 
     Every replica has a copy of all variables and computes its part of each batch. Replicas may
@@ -293,17 +294,14 @@ class Devices:
 
     Attributes:
         replicas: their number over all workers.
-        workers: the number of processes that train together.
-        is_chief: whether this process is the one that writes.
+        count: the number of devices, which is the same.
         prefetches: whether batches are requested in a thread of their own, before a step is done.
     """
 
     def __init__(self):
         self._strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
-        self.replicas = self._strategy.num_replicas_in_sync if self._strategy else 1
-        self._workers = self._strategy if isinstance(self._strategy, Workers) else None
-        self.workers = self._workers.count if self._workers else 1
-        self.is_chief = self._workers is None or self._workers.is_chief
+        self.replicas = self.count = self._strategy.num_replicas_in_sync if self._strategy else 1
+        super().__init__(workers_in_scope())
         self.prefetches = self._strategy is not None
 
     def check_batch_size(self, size, *, setting="batch_size"):
@@ -379,26 +377,6 @@ class Devices:
         if self._strategy is None or dataset is None:
             return None
         return int(dataset.cardinality())
-
-    def restored(self, checkpoint, variables, report=None):
-        """`checkpoint.restore(report)`, (step, state), on all workers; None without a checkpoint.
-
-        Only the chief has a `checkpoint`. `variables` are those that it restores, in one order.
-        """
-        restored = None
-        if self.is_chief and checkpoint.latest is not None:
-            restored = checkpoint.restore(report)
-        if self._workers is None:
-            return restored
-        restored = self._workers.broadcast(restored)
-        if restored is not None:
-            for variable in variables:
-                variable.assign(self._workers.broadcast_array(np.array(variable)))
-        return restored
-
-    def any(self, value):
-        """Whether the value of any worker is true."""
-        return value if self._workers is None else self._workers.any(value)
 
     def separate_seeds(self, model):
         """Adds r to the seeds of replica r, so that each draws its own dropout.

@@ -1,21 +1,20 @@
-"""Several processes that train together, by TensorFlow's strategy for them."""
+"""Several processes that train together, the workers, whatever the backend."""
 
 import contextlib
-import functools
 import json
+import os
 
 import numpy as np
-import tensorflow as tf
 
-# What TensorFlow raises in the other workers when one ends.
-WORKER_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
+from keras_bert.base.errors import InputError
+
 # All sums over workers are in float32, which represents 16 bits exactly.
 _BITS = np.uint16
 _BITS_AT_ONCE = 1 << 22
 
 
-class Workers(tf.distribute.MultiWorkerMirroredStrategy):
-    """The strategy of the cluster that TF_CONFIG describes.
+class Workers:
+    """The processes that train together.
 
     The methods are collective operations: all workers must call them, in one order.
 
@@ -24,13 +23,17 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
         is_chief: whether this process is the one that writes.
     """
 
-    def __init__(self):
-        super().__init__()
-        resolver = self.cluster_resolver
-        jobs = resolver.cluster_spec().as_dict()
-        self.count = sum(len(jobs.get(job, ())) for job in ("chief", "worker"))
-        first = "chief" if "chief" in jobs else "worker"
-        self.is_chief = (resolver.task_type, resolver.task_id) == (first, 0)
+    count: int
+    is_chief: bool
+
+    @staticmethod
+    def is_lost(error):
+        """Whether an error means that another worker has ended."""
+        raise NotImplementedError
+
+    def _all_reduce(self, numbers):
+        """float32 (N,) -> the sum over all workers."""
+        raise NotImplementedError
 
     def any(self, value):
         """Whether the value of any worker is true."""
@@ -56,8 +59,17 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
 
         The first to return may end before another one has, which is no error.
         """
-        with contextlib.suppress(*WORKER_LOST):
+        with self.or_lost():
             self.any(False)
+
+    @contextlib.contextmanager
+    def or_lost(self):
+        """A context that ends, too, if another worker has ended."""
+        try:
+            yield
+        except Exception as error:
+            if not self.is_lost(error):
+                raise
 
     def _broadcast_bytes(self, content):
         """The chief's bytes on every worker; each passes as many."""
@@ -67,21 +79,80 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
         sums = [self._all_reduce(numbers[start : start + _BITS_AT_ONCE]) for start in parts]
         return b"".join(part.astype(_BITS).tobytes() for part in sums)[: len(content)]
 
-    def _all_reduce(self, numbers):
-        """float32 (N,) -> the sum over all workers."""
-        return self.experimental_local_results(self._sums(numbers))[0].numpy()
 
-    @functools.cached_property
-    def _sums(self):
-        replicas_per_worker = self.num_replicas_in_sync // self.count
+class DevicesOfWorkers:
+    """What the `Devices` of every backend have of the workers.
 
-        def add(numbers):
-            context = tf.distribute.get_replica_context()
-            is_first = context.replica_id_in_sync_group % replicas_per_worker == 0
-            mine = numbers * tf.cast(is_first, tf.float32)
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, mine)
+    Attributes:
+        workers: the number of processes that train together.
+        is_chief: whether this process is the one that writes.
+    """
 
-        signature = [tf.TensorSpec([None], tf.float32)]
-        return tf.function(
-            lambda numbers: self.run(add, [numbers]), input_signature=signature, autograph=False
+    def __init__(self, workers):
+        self._workers = workers
+        self.workers = workers.count if workers else 1
+        self.is_chief = workers is None or workers.is_chief
+
+    def restored(self, checkpoint, variables, report=None):
+        """Restores the newest checkpoint on all workers; returns (step, state), or None without.
+
+        Only the chief has a `checkpoint`. `variables` are by name, in one order.
+        """
+        if self._workers is None:
+            return None if checkpoint.latest is None else checkpoint.restore(report)
+        position, arrays = None, {}
+        if self.is_chief and checkpoint.latest is not None:
+            *position, arrays = checkpoint.read(report)
+        position = self._workers.broadcast(position)
+        if position is None:
+            return None
+        self._share(variables, arrays)
+        return tuple(position)
+
+    def _share(self, variables, arrays):
+        """Gives the variables of all workers the chief's `arrays` by name, or its own values."""
+        for name, variable in variables.items():
+            array = arrays[name] if name in arrays else np.array(variable)
+            variable.assign(self._workers.broadcast_array(array))
+
+    def any(self, value):
+        """Whether the value of any worker is true."""
+        return value if self._workers is None else self._workers.any(value)
+
+
+def workers_named():
+    """(The addresses of all workers, the index of this one) of the environment's TF_CONFIG.
+
+    The first one is the chief. Without TF_CONFIG there are none, and the index is None.
+    """
+    config = os.environ.get("TF_CONFIG", "")
+    try:
+        config_object = json.loads(config or "{}")
+        cluster, task = config_object.get("cluster", {}), config_object.get("task", {})
+        jobs = {job: list(cluster.get(job, ())) for job in ("chief", "worker")}
+        index = task.get("index")
+        if task.get("type") == "worker" and index is not None:
+            index += len(jobs["chief"])
+        return [*jobs["chief"], *jobs["worker"]], index
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InputError(
+            "The environment variable TF_CONFIG does not describe a cluster. docs/distribution.md "
+            f"has an example. Received: {config}."
+        ) from error
+
+
+def check_workers_named():
+    """Raises `InputError` if TF_CONFIG has no workers."""
+    if not workers_named()[0]:
+        raise InputError.naming(
+            "The environment variable TF_CONFIG has no workers. For {strategy} multiworker, give "
+            "each process the addresses of all and its own index, as docs/distribution.md shows."
         )
+
+
+def begun_before(backend):
+    """The `InputError` if a backend was used before its workers join."""
+    return InputError.naming(
+        "{strategy} multiworker must be the first use of {} in a process. Start a new process.",
+        backend,
+    )

@@ -65,7 +65,15 @@ class Checkpoint:
         self._delete_older()
 
     def restore(self, report=None):
-        """Restores the newest complete checkpoint; returns (step, state).
+        """Restores the newest complete checkpoint (see `read`); returns (step, state)."""
+        step, state, arrays = self.read(report)
+        for name, variable in named_variables(self.model).items():
+            if name in arrays:
+                variable.assign(arrays[name])
+        return step, state
+
+    def read(self, report=None):
+        """Returns (step, state, the values of variables by name) of the newest complete checkpoint.
 
         Damaged ones are deleted when an older one has been restored, each with a line to the
         function `report`. Only then are those deleted that are more than are kept.
@@ -78,7 +86,7 @@ class Checkpoint:
         damaged = []
         for path in (newest, *reversed(older)):
             try:
-                metadata = read_variables(path, variables, ignored=frozen)
+                metadata, arrays = _read(path, variables, ignored=frozen)
                 break
             except DamagedCheckpoint as error:
                 damaged.append((path, error))
@@ -92,7 +100,7 @@ class Checkpoint:
                 )
             delete(path)
         self._delete_older()  # an interruption may have come between two deletions
-        return int(metadata["step"]), json.loads(metadata["state"])
+        return int(metadata["step"]), json.loads(metadata["state"]), arrays
 
     def _delete_older(self):
         for path in checkpoints_in(self.folder)[: -self.keep]:
@@ -127,13 +135,23 @@ def _changing(variables, frozen):
 
 
 def read_variables(path, variables, *, ignored=frozenset()):
-    """Assigns what `write_variables` wrote to variables, by name; returns the metadata.
+    """Assigns what `write_variables` wrote to variables, by name.
+
+    The arguments and errors are those of `_read`; with an error the variables are unchanged.
+    """
+    _, arrays = _read(path, variables, ignored=ignored)
+    for name, variable in variables.items():
+        variable.assign(arrays[name])
+
+
+def _read(path, variables, *, ignored):
+    """Returns (the metadata, the values by name) of what `write_variables` wrote.
 
     A file of an earlier version may also have the names that are `ignored`. The state of a
     checkpoint is added to the metadata as a JSON text under "state".
 
     Raises `DamagedCheckpoint` if the file is damaged, and `InputError` if it contains other
-    variables or cannot be read; the variables are unchanged then.
+    variables or cannot be read.
     """
     try:
         with open(path, "rb"):  # safetensors reports every file that it cannot open as missing
@@ -160,11 +178,9 @@ def read_variables(path, variables, *, ignored=frozenset()):
             f"{path} cannot be read: {error.strerror or error}. Run the same command again when it "
             "can be."
         ) from error
-    for name, variable in variables.items():
-        variable.assign(tensors[name])
     if has_state:
         metadata[_STATE] = tensors[_STATE].tobytes().decode()
-    return metadata
+    return metadata, {name: tensors[name] for name in variables}
 
 
 def _checksum(tensors):

@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.programs import has_gpu
+from keras_bert.layers.kernels.program import device
 from keras_bert.records.masking import most_predictions
 
 # The outputs whose heads are counted.
@@ -62,18 +62,18 @@ def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, c
     return float(_FORWARD_AND_BACKWARD * (counts @ forward) / (counts @ length))
 
 
-_SIZE, _SIZE_ON_GPU = 1024, 8192  # larger matrices are no faster
+_SIZE, _LARGE_SIZE = 1024, 8192  # larger matrices are no faster
 _TRIALS = 5
 
 
 @functools.cache
 def matrix_rate(dtype):
-    """FLOP/s of one device (a GPU if there is one) in matrix products, measured once.
+    """FLOP/s of one device (a GPU or TPU if there is one) in matrix products, measured once.
 
     The best of some products of two large square matrices of a `dtype` ("float32", "bfloat16"), in
     less than a tenth of a second at 200 GFLOP/s.
     """
-    size = _SIZE_ON_GPU if has_gpu() else _SIZE
+    size = _SIZE if device() == "cpu" else _LARGE_SIZE
     matrix = np.random.default_rng(0).random((size, size), np.float32)
     matrix = keras.ops.cast(matrix, dtype)
     return 2 * size**3 / min(_seconds(matrix) for _ in range(_TRIALS))

@@ -1,21 +1,36 @@
 """The devices of a run: the scope of its strategy, and its folder, which one process writes."""
 
 import contextlib
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
-from keras_bert.programs import Devices, scope_of, workers_in_scope
+from keras_bert.programs import Devices, computes_in_bfloat16, scope_of, workers_in_scope
 from keras_bert.training.run_folder import RunFolder, check_output
 from keras_bert.training.workers import run_of_workers
 
 
 @contextlib.contextmanager
 def scope_of_run(settings, report, *, command):
-    """`scope_of` a command's strategy, in which its output is checked before anything is read."""
+    """`scope_of` a command's strategy, in which its output is checked before anything is read.
+
+    Gives the settings with the `dtype` of its devices.
+    """
     with scope_of(settings.strategy, report):
+        settings = with_dtype(settings, report)
         if Devices().workers == 1:  # of several, the chief reports an error when all have read
             force, inputs = settings.force, settings.paths()
             check_output(settings.output, command=command, force=force, inputs=inputs)
-        yield
+        yield settings
+
+
+def with_dtype(settings, report):
+    """The settings with the `dtype` that the devices in scope are fastest in, if none is given."""
+    if settings.dtype is not None:
+        return settings
+    dtype = "mixed_bfloat16" if computes_in_bfloat16() else "float32"
+    if dtype != "float32":
+        report(f"Computing in {dtype}, in which this device is faster. The weights are float32.")
+    return dataclasses.replace(settings, dtype=dtype)
 
 
 def run_of(settings, *, command, inputs, rewrites_model=False):

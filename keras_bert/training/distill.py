@@ -42,7 +42,7 @@ from keras_bert.training.distillation_settings import (
     StaticDistillSettings,
     distill_settings,
 )
-from keras_bert.training.finetune import finetune_on
+from keras_bert.training.finetune import finetune_on, with_size_of
 from keras_bert.training.finetuning_examples import FinetuningData, read_data
 from keras_bert.training.series import over_seeds, run_series
 from keras_bert.training.static_student import static_student
@@ -103,9 +103,10 @@ def distill(*, report=None, **settings) -> dict[str, Any]:
     given = {**settings, "task": task_type, "data": _in_memory(settings.get("data"))}
     settings = distill_settings(task_type).of(given)
     check_callbacks(settings.callbacks)
-    with scope_of_run(settings, report, command="distill"):
+    with scope_of_run(settings, report, command="distill") as settings:
         data, settings = read_taught_data(settings, given, report)
         settings = data.recipe.resolved(settings)
+        settings = with_size_of(data, settings, report, command="distill")
         runs = settings.runs()
         one_run = partial(finetune_on, data, report=report, command="distill")
         if len(runs) == 1:

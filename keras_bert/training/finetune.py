@@ -5,19 +5,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import load_task
-from keras_bert.inputs.batches import without_autograph
+from keras_bert.inputs.batches import planned_batches, without_autograph
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
-from keras_bert.programs import COMPILES_EACH_SHAPE
+from keras_bert.programs import COMPILES_EACH_SHAPE, Devices
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
 from keras_bert.tasks.losses import means_over
 from keras_bert.tasks.outputs import Inference
 from keras_bert.tasks.raw_data import weights_of_examples
+from keras_bert.training.batch_size import with_batch_size
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.devices import out_of_scope, run_of, scope_of_run
 from keras_bert.training.finetuning_examples import (
@@ -119,7 +122,7 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
     """
     settings = finetune_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
-    with scope_of_run(settings, report, command="finetune"):
+    with scope_of_run(settings, report, command="finetune") as settings:
         data = read_data(settings, given, report)
         data = dataclasses.replace(data, chosen=chosen)
         if sample_weight is not None:
@@ -127,13 +130,32 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
             data.train.weight_by(of_example=weights)
             inputs = {**data.inputs, "train": data.train.fingerprint}
             data = dataclasses.replace(data, inputs=inputs)
-        first, settings = settings, data.recipe.resolved(settings)
+        first, settings = settings, with_size_of(data, data.recipe.resolved(settings), report)
         if settings.folds is not None:
             return run_folds(settings, data, partial(finetune_on, report=report), report)
         runs = settings.runs()
         if len(runs) == 1:
             return finetune_on(data, settings, report)
         return _finetune_several(runs, settings, first, data, given, report)
+
+
+def with_size_of(data, settings, report, *, command="finetune"):
+    """`with_batch_size`, tried on the longest training examples, without the parts of a run."""
+
+    def train_longest(settings):
+        settings, _ = data.recipe.with_defaults(settings, len(data.train.examples), not_reported)
+        task = data.recipe.build(settings, not_reported)
+        plan = finetuning_plan(settings, data.train)
+        compile_for(settings, plan, model=task, task=task)
+        examples = data.train.in_few_lengths() if COMPILES_EACH_SHAPE else data.train
+        longest = np.argsort(examples.lengths, kind="stable")[-settings.batch_size :]
+        batches, devices = planned_batches([longest], examples.batch), Devices()
+        devices.prepare(task, batches)
+        with means_over(task, examples.weight_totals, steps=1):
+            task.fit(devices.distributed(batches), shuffle=False, verbose=0)
+
+    most = len(data.train)
+    return with_batch_size(settings, train_longest, command=command, most=most, report=report)
 
 
 class _SweepClassifier(ClassifierSettings, SweepSettings):
@@ -176,8 +198,8 @@ def sweep_given(given, report, *, chosen=frozenset()):
     run_settings = finetune_settings(given.get("task", "classifier"))
     settings = sweep_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
-    first = run_settings.of(next(iter(settings.runs().values())))
-    with scope_of_run(settings, report, command="sweep"):
+    with scope_of_run(settings, report, command="sweep") as settings:
+        first = run_settings.of(next(iter(settings.runs().values())))
         data = read_data(first, given, report)
         default_settings = {n for n in ("learning_rate", "epochs") if getattr(settings, n) is None}
         data = dataclasses.replace(data, chosen=chosen | default_settings)

@@ -15,6 +15,7 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.programs import COMPILES_EACH_SHAPE, Devices, scope_of
+from keras_bert.readers.examples import not_reported
 from keras_bert.readers.glue import (
     GLUE,
     check_glue_folder,
@@ -29,6 +30,7 @@ from keras_bert.tasks import task_class
 from keras_bert.tasks.losses import means_over
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import Stopwatch
+from keras_bert.training.devices import with_dtype
 from keras_bert.training.finetune import finetune_given, finetuning_plan, sweep_given
 from keras_bert.training.finetuning_examples import read_data
 from keras_bert.training.finetuning_settings import finetune_settings
@@ -185,8 +187,8 @@ def _expected_seconds(settings, examined):
         **{"train": sample, "dev": sample, "batch_size": batch_size, "steps_per_execution": 1},
     }
     run = finetune_settings(sweep_settings.task).of(run_settings)
-    with scope_of(settings.strategy, lambda line: None):
-        first, step = _seconds_of_steps(run)
+    with scope_of(settings.strategy):
+        first, step = _seconds_of_steps(with_dtype(run, not_reported))
     gc.collect()
     example = step / min(batch_size, len(sample))
     epoch = example * (examined.train + _FORWARD * examined.dev)

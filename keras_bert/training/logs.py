@@ -450,10 +450,11 @@ def describe(metrics, names):
 
 
 def _speed(record):
-    """`, 8,412 tokens/s, input wait 0.4 %`, as far as it is known."""
+    """`, 8,412 tokens/s (MFU 31.0 %), input wait 0.4 %`, as far as it is known."""
     text = ""
     if record["tokens_per_second"]:
         text += f", {record['tokens_per_second']:,.0f} tokens/s"
+        text += f" (MFU {percent(record['mfu'])})" if "mfu" in record else ""
     if record.get("input_wait") is not None:
         text += f", input wait {percent(record['input_wait'])}"
     return text

@@ -3,6 +3,8 @@
 import contextlib
 
 from keras_bert.base.signals import stop_later
+from keras_bert.programs import is_out_of_memory
+from keras_bert.training.batch_size import out_of_memory
 from keras_bert.training.callbacks import (
     Checkpoints,
     EndIfOver,
@@ -39,7 +41,7 @@ def train(run):
             keep=run.settings.keep_checkpoints,
             frozen=frozen_weights(task),
         )
-    variables = named_variables(model).values()
+    variables = named_variables(model)
     first_step, records = devices.restored(checkpoint, variables, run.report) or (0, [])
     if first_step:
         run.report(f"Resumed at step {first_step}.")
@@ -87,7 +89,8 @@ def train(run):
                 training = history.source.training(begin)
                 devices.renew_steps(model)  # each phase has its own shapes
             evaluation = history.source.evaluation()
-            model.fit(
+            _fit(
+                run,
                 devices.distributed(training),
                 steps_per_epoch=plan.record * source.batches_per_step,
                 initial_epoch=plan.record_at(begin),
@@ -104,6 +107,16 @@ def train(run):
         steps.end()
     stop_request.raise_if_requested()
     return records
+
+
+def _fit(run, batches, **options):
+    """`fit` of the model of a run; `InputError` if the memory of the device is not enough."""
+    try:
+        run.model.fit(batches, **options)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise out_of_memory(run.settings) from error
 
 
 def _evaluate_first(model, source, history, devices):

@@ -22,6 +22,7 @@ from keras_bert.records.shard_reader import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.added_words import with_added_words
+from keras_bert.training.batch_size import with_batch_size
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import steps_in
 from keras_bert.training.devices import run_of, scope_of_run
@@ -111,10 +112,13 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
     settings = PretrainSettings.of(settings)
     check_callbacks(settings.callbacks)
     report = report or not_reported
-    with scope_of_run(settings, report, command="pretrain"), no_retracing_warnings():
+    scope = scope_of_run(settings, report, command="pretrain")
+    with scope as settings, no_retracing_warnings():
         folders = _open_folders(settings)
         task_class = pretraining_task_class(folders[0], settings)
         tokenizer = _tokenizer_of(folders, settings)
+        settings = _with_size_of(task_class, folders, tokenizer, settings, report)
+        _check_sizes(folders, settings)
         keras.utils.set_random_seed(settings.seed)
         if settings.deterministic:
             make_deterministic()
@@ -243,13 +247,37 @@ def _tokenizer_of(folders, settings):
     # The case of a given vocabulary is that of the data.
     given = settings.vocab
     vocabulary = folders[0].vocabulary() if given is None else load_vocabulary(given)
-    for folder, phase in zip(folders, settings.phases, strict=True):
+    for folder in folders:
         folder.check_vocabulary(vocabulary)
         reject_lost_records(folder)
-        size, examples = sizes_of(folder, phase, parts=settings.gradient_accumulation)
-        Devices().check_batch_size(examples, setting=next(iter(size)))
     card = folders[0].card
     return Tokenizer(vocabulary, lowercase=card.lowercase, template=card.template)
+
+
+def _check_sizes(folders, settings):
+    """Raises `InputError` if a batch of a phase has no room for an example, or for a device."""
+    for folder, phase in zip(folders, settings.phases, strict=True):
+        size, examples = sizes_of(folder, phase, parts=settings.gradient_accumulation)
+        Devices().check_batch_size(examples, setting=next(iter(size)))
+
+
+def _with_size_of(task_class, folders, tokenizer, settings, report):
+    """`with_batch_size`, tried on the first batch of each phase."""
+
+    def train_first(settings):
+        devices = Devices()
+        for folder, phase in zip(folders, settings.phases, strict=True):
+            task, _ = new_pretraining_task(
+                task_class, folders, tokenizer, settings, report=not_reported
+            )
+            _compile(task, settings, steps=None)
+            training = ExamplesOfFolder(folder, task, phase=phase, settings=settings).training(0)
+            devices.prepare(task, training)
+            devices.renew_steps(task)
+            task.fit(devices.distributed(training), steps_per_epoch=1, shuffle=False, verbose=0)
+
+    most = min(folder.card.splits["train"].instances for folder in folders)
+    return with_batch_size(settings, train_first, command="pretrain", most=most, report=report)
 
 
 def _steps(task, run_folder, folders, settings, *, began, report):
@@ -264,7 +292,7 @@ def _steps(task, run_folder, folders, settings, *, began, report):
             _steps_of_epochs(folder, task, phase, settings)
             for folder, phase in zip(folders, settings.phases, strict=True)
         ]
-    if Devices().replicas > 1:
+    if Devices().count > 1:
         raise InputError.naming(
             "{minutes} is planned on a single device. Use {steps} with several."
         )

@@ -59,8 +59,14 @@ class RunSettings(CallbackSettings):
         unit="FOLDER",
         recorded=False,
     )
-    batch_size: int = optimisation_setting(
-        32, help="examples per step", unit="EXAMPLES", at_least=1, common=True
+    batch_size: int | str = optimisation_setting(
+        32,
+        help="examples per step, or auto: the largest power of two that the memory of the GPU or "
+        "TPU holds, found by trying",
+        unit="EXAMPLES",
+        words=("auto",),
+        at_least=1,
+        common=True,
     )
     warmup: float = optimisation_setting(
         WARMUP,
@@ -108,9 +114,10 @@ class RunSettings(CallbackSettings):
         at_most=LARGEST_SEED,
         common=True,
     )
-    dtype: str = hardware_setting(
-        "float32",
+    dtype: str | None = hardware_setting(
+        None,
         help="dtype of the computation; weights are float32 either way",
+        default_help="mixed_bfloat16 on a TPU and a GPU that computes in it, else float32",
         choices=DTYPES,
         common=True,
     )
@@ -187,7 +194,7 @@ class Phase(NamedTuple):
     """A part of a pre-training run on one data folder: of `steps`, `epochs` and `minutes` one."""
 
     data: str
-    batch_size: int
+    batch_size: int  # once `auto` is resolved
     batch_tokens: int | None
     steps: int | None
     epochs: int | None
@@ -248,10 +255,12 @@ class PretrainSettings(ObjectiveSettings, RunSettings):
         instead_of="steps",
         common=True,
     )
-    batch_size: int | Sequence[int] = optimisation_setting(
+    batch_size: int | str | Sequence[int] = optimisation_setting(
         32,
-        help="examples per step (per phase)",
+        help="examples per step (per phase), or auto: the largest power of two that the memory of "
+        "the GPU or TPU holds, found by trying",
         unit="EXAMPLES",
+        words=("auto",),
         at_least=1,
         several=True,
         common=True,
@@ -374,6 +383,9 @@ class PretrainSettings(ObjectiveSettings, RunSettings):
             )
         if sum(length is not None for length in (self.steps, self.epochs, self.minutes)) != 1:
             raise InputError.naming("Give one of {steps}, {epochs} and {minutes}.")
+        if "auto" in as_list(self.batch_size):
+            self._check_auto()
+            return
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
             size = getattr(phase, name)
@@ -398,6 +410,15 @@ class PretrainSettings(ObjectiveSettings, RunSettings):
             )
         if self.layer_decay != 1 and self.optimizer not in (None, "adamw", "muon"):
             raise InputError.naming("{layer_decay} needs {optimizer} adamw or muon.")
+
+    def _check_auto(self):
+        if isinstance(self.batch_size, list):
+            raise InputError.naming("{batch_size} auto is one size for all phases. Give it once.")
+        if self.gradient_accumulation > 1 or self.causal_fraction:
+            raise InputError.naming(
+                "{batch_size} auto is for whole steps. Give a number with {gradient_accumulation} "
+                "and {causal_fraction}."
+            )
 
     @property
     def phases(self):

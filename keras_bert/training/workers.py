@@ -5,7 +5,6 @@ import json
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.signals import interruption_message
-from keras_bert.programs import WORKER_LOST
 
 
 class FollowedRun:
@@ -53,7 +52,9 @@ def run_of_workers(workers, folder, settings, inputs):
     with _led(workers, folder, common) if workers.is_chief else _followed(workers, common) as run:
         try:
             yield run
-        except WORKER_LOST as error:
+        except Exception as error:
+            if not workers.is_lost(error):
+                raise
             raise InputError(f"Another worker has ended. {run.how_far()}") from error
 
 
@@ -80,7 +81,7 @@ def _led(workers, folder, common):
             workers.barrier()
         yield run
         if metrics is None:
-            with contextlib.suppress(*WORKER_LOST):  # even then the run is finished
+            with workers.or_lost():  # even then the run is finished
                 workers.broadcast(run.read_metrics())
             workers.barrier()
 

@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from keras_bert import diagnosis
+from keras_bert.layers.kernels import fused_attention
 from keras_bert.cli import overview
 from keras_bert.cli.main import COMMANDS, SHELLS, completion_script, main, parse
 
@@ -136,6 +137,28 @@ def test_the_doctor_reports_the_backend_of_keras_and_what_cannot_be_loaded(monke
     assert printed["Keras backend"] == f"{keras.config.backend()} (from keras.json)"
     assert printed["tensorflow"] == "a device" and printed["jax"] == "cannot be loaded"
     assert problems == ["jax cannot be loaded: ValueError: no such library"]
+    assert printed["backend to take"] == "tensorflow: no GPU or TPU is seen"
+    assert printed["fused attention"] == "not in use: it needs a GPU that JAX sees"
+
+
+@pytest.mark.parametrize(
+    "tensorflow_devices, jax_kind, said",
+    [
+        ("CPU:0, GPU:0", "gpu", "KERAS_BACKEND=jax: it has fused attention on a GPU"),
+        ("CPU:0", "tpu", "KERAS_BACKEND=jax: TensorFlow's package has no programs for a TPU"),
+        ("CPU:0, GPU:0", "cpu", "tensorflow: JAX sees no GPU. pip install 'keras-bert-toolkit[jax"),
+        ("CPU:0", None, "tensorflow: no GPU or TPU is seen"),
+    ],
+)
+def test_the_doctor_says_which_backend_to_take(tensorflow_devices, jax_kind, said):
+    assert diagnosis.backend_to_take(tensorflow_devices, jax_kind).startswith(said)
+
+
+def test_the_doctor_says_why_attention_is_not_fused(monkeypatch):
+    pytest.importorskip("jax")
+    assert "older than Ampere" in diagnosis._fused_attention("gpu")  # a CPU has no capability
+    monkeypatch.setattr(fused_attention, "_capability", lambda: 9.0)
+    assert "cuDNN" in diagnosis._fused_attention("gpu")
 
 
 @pytest.mark.parametrize("shell", SHELLS)

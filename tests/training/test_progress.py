@@ -49,7 +49,7 @@ def show(stream, monkeypatch):
         (1050, 100.0, {}),  # with the time that compiling took
         (1100, 105.0, {}),
         (1150, 110.0, {"eval": {"masked_lm_loss": 7.25}}),
-        (6000, 112.0, {}),
+        (6000, 112.0, {"mfu": 0.25}),
     ]:
         progress.on_epoch_begin(0)
         progress.on_train_batch_end(0)
@@ -64,7 +64,7 @@ def test_a_log_file_gets_plain_lines_not_too_many_and_every_evaluation(monkeypat
         "step 1050/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s",
         # 10 seconds for 100 steps, 4850 are left
         "step 1150/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s, 8:05 left; eval: loss 7.250",
-        "step 6000/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s",
+        "step 6000/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s (MFU 25.0 %)",
     ]
 
 

@@ -80,6 +80,19 @@ def reads_lengths():
     return is_pretended() or _capability() >= _FIRST_CAPABILITY
 
 
+def why_missing():
+    """The reason why the GPU that JAX sees has no kernel, or None if it has."""
+    if _capability() < _FIRST_CAPABILITY:
+        return "the GPU is not of NVIDIA, or older than Ampere"
+    try:
+        from jax._src.cudnn.fused_attention_stablehlo import check_cudnn_version
+
+        check_cudnn_version()
+    except (ImportError, RuntimeError) as error:
+        return str(error)
+    return None
+
+
 @functools.cache
 def _capability():
     import jax

@@ -123,6 +123,36 @@ def set_mask(x, mask):
     set_keras_mask(x, mask)
 
 
+@functools.cache
+def assign_without_communication():
+    """From now on a process of several on JAX may assign a variable alone, or in another order.
+
+    Keras places a value on the devices of all processes by a function of JAX that compares it with
+    theirs, for which it waits for them.
+    """
+    import jax
+    import numpy as np
+
+    try:
+        from keras.src.backend.jax import distribution_lib
+
+        place = distribution_lib.distribute_tensor
+    except (ImportError, AttributeError):
+        _say_once("Keras's `distribute_tensor`", "Runs of several processes on JAX may not end.")
+        return
+
+    def place_here(tensor, layout):
+        sharding = getattr(layout, "backend_layout", layout)
+        if isinstance(tensor, jax.core.Tracer) or sharding.is_fully_addressable:
+            return place(tensor, layout)
+        if getattr(tensor, "sharding", None) == sharding:
+            return tensor
+        value = np.asarray(tensor)
+        return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
+
+    distribution_lib.distribute_tensor = place_here
+
+
 def _tensor(variable):
     """The tensor of a variable, or of a tensor, in the type that Keras gives it now."""
     value = variable.value if isinstance(variable, keras.Variable) else variable
