@@ -67,6 +67,8 @@ def test_a_step_with_dropout_has_nothing_slow():
 def test_the_step_is_lowered_for_a_tpu():
     text = lowered_for_tpu(make_task(layers=1))
     assert "stablehlo.dot_general" in text and step_program.kernels(text) == []
+    assert step_program.scatters(text) == ()
+    assert step_program.float32_products(text, VOCABULARY) == []
 
 
 def test_the_backward_pass_keeps_no_float32_vectors_and_dropout_draws_once():

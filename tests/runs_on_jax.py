@@ -16,16 +16,20 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from jax._src.cudnn import fused_attention_stablehlo as cudnn
 from safetensors.numpy import load_file
 
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import load, save_folder
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.predict import predict
+from keras_bert.layers.kernels.program import for_gpu, for_tpu
+from keras_bert.programs.jax_steps import Steps
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetune import finetune
 from keras_bert.training.loop import EndOfRecord
 from keras_bert.training.pretrain import pretrain
+from tests import step_program
 from tests.backends_agree import NO_DROPOUT
 from tests.encoders.every_kind import write_examples
 from tests.messages import raises_input_error
@@ -133,6 +137,41 @@ def test_a_run_on_several_devices_has_the_losses_of_one_and_resumes_on_another_n
     expected = weights(tmp_path / "one")
     for name, value in weights(tmp_path / "several").items():
         np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
+
+
+class Lowered(Exception):
+    """The programs of the first step of a run, by platform, in place of the run."""
+
+
+@pytest.mark.parametrize("strategy, devices", [("none", 1), ("mirrored", 8)])
+def test_the_step_of_the_command_for_a_gpu_and_a_tpu_has_nothing_slow(
+    tmp_path, monkeypatch, strategy, devices
+):
+    def lower(self, state, iterator):
+        arguments = state, [v.value for v in self._constants], next(iterator)
+        texts = []
+        for pretended, platform in ((for_gpu, "cuda"), (for_tpu, "tpu")):
+            step = Steps(self._model, Steps.train)._jit(state)  # traced anew
+            with pretended():
+                texts.append(step_program.lowered_by_jax(step, *arguments, platform=platform))
+        raise Lowered(*texts)
+
+    monkeypatch.setattr(Steps, "__call__", lower)
+    monkeypatch.setattr(cudnn, "check_cudnn_version", lambda: 91300)
+    monkeypatch.setattr(cudnn, "check_compute_capability", lambda capability: True)
+    monkeypatch.setattr(cudnn, "is_cuda_compute_capability_equal", lambda capability: False)
+    rows = make_data_folder(tmp_path / "rows", rows=44, eval_examples=0, masking="dynamic")
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    given = {"data": rows, "architecture": tmp_path / "config.json", "steps": 2}
+    with pytest.raises(Lowered) as lowered:
+        pretrain(**given, output=tmp_path / "run", strategy=strategy, dtype="mixed_bfloat16")
+    for text in lowered.value.args:
+        assert f"num_partitions = {devices} " in text
+        assert step_program.scatters(text) == ()
+        assert step_program.float32_products(text, len(VOCABULARY)) == []
+    on_gpu, _ = lowered.value.args
+    fused = "__cudnn$fmhaSoftmax" if devices == 1 else "CustomSPMDPartitioning"
+    assert on_gpu.count(f"@{fused}") == 2  # forward and backward
 
 
 WORKER = """

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.layers.kernels.program import for_gpu
+from keras_bert.layers.kernels.program import for_gpu, for_tpu
 from keras_bert.optimizers.optimizer import make_optimizer
 from keras_bert.programs import training_steps
 from keras_bert.tasks.pretraining.language_models import CausalLM
@@ -118,7 +118,8 @@ def _lowered_by_jax(task, batch, platform="cuda"):
 
 def lowered_for_tpu(task):
     """The StableHLO of the task's step on one batch, for a TPU; on JAX."""
-    return _lowered_by_jax(task, batches(task, count=90), platform="tpu")
+    with for_tpu():
+        return _lowered_by_jax(task, batches(task, count=90), platform="tpu")
 
 
 def _jax_state(task, batch):

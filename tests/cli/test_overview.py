@@ -13,9 +13,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from keras_bert import diagnosis
-from keras_bert.layers.kernels import fused_attention
 from keras_bert.cli import overview
 from keras_bert.cli.main import COMMANDS, SHELLS, completion_script, main, parse
+from keras_bert.layers.kernels import fused_attention
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 

@@ -9,14 +9,14 @@ from keras_bert.layers.kernels.private import in_xla_context
 
 _FOR_LITERT = contextvars.ContextVar("for_litert", default=False)
 _FOR_SERVERS = contextvars.ContextVar("for_servers", default=False)
-_FOR_GPU = contextvars.ContextVar("for_gpu", default=False)
+_PRETENDED = contextvars.ContextVar("pretended", default=None)
 # The devices on which shapes that depend on the values save work.
 _SPARING = ("CPU",)
 
 
 @contextlib.contextmanager
-def _set(variable):
-    token = variable.set(True)
+def _set(variable, value=True):
+    token = variable.set(value)
     try:
         yield
     finally:
@@ -42,7 +42,12 @@ def for_gpu():
 
     So the program of a GPU can be read, lowered and compared on a machine without one.
     """
-    return _set(_FOR_GPU)
+    return _set(_PRETENDED, "gpu")
+
+
+def for_tpu():
+    """The same for a TPU."""
+    return _set(_PRETENDED, "tpu")
 
 
 def on_cpu(compute, otherwise):
@@ -77,18 +82,18 @@ def is_for_accelerator():
     """Whether XLA compiles the program for a GPU or TPU: this alone chooses their kernels."""
     if not compiled_by_xla() or _FOR_SERVERS.get():
         return False
-    return _FOR_GPU.get() or device() != "cpu"
+    return device() != "cpu"
 
 
 def is_pretended():
-    """Whether programs are traced for a GPU that this process may not have: within `for_gpu`."""
-    return _FOR_GPU.get()
+    """Whether programs are traced for a device that this process may not have: in `for_gpu`."""
+    return _PRETENDED.get() is not None
 
 
 def device():
-    """The kind of device that programs run on: "cpu", "gpu" or "tpu"; within `for_gpu`, "gpu"."""
-    if _FOR_GPU.get():
-        return "gpu"
+    """The kind of device that programs run on: "cpu", "gpu" or "tpu"; or the pretended one."""
+    if _PRETENDED.get() is not None:
+        return _PRETENDED.get()
     if keras.backend.backend() == "jax":
         import jax
 
