@@ -14,12 +14,14 @@ of our better one. TensorFlow uses oneDNN, as it does in our commands, for keras
 The last table is what a run (`fit`, its callbacks, the clock of its input) takes beside its steps,
 by the processor's time of the thread that calls them.
 
-On a machine with a GPU and KERAS_BACKEND=jax, where no TensorFlow is needed: base on full rows of
-128 and of 512 tokens in bfloat16 (a GPT-2 of 1,024), as tokens a second beside transformers
+On a machine with a GPU and KERAS_BACKEND=jax, `--gpu` measures, one part after the other: whole
+steps of base on full rows of 128 and of 512 tokens in bfloat16, with the kernels that take longest;
+those of a GPT-2 on rows of 1,024; the encoder's forward pass alone, with weights in the dtype; and
+the commands, `pretrain` on text and texts that are embedded and classified (for which TensorFlow
+reads the input; the other parts need none). Steps are given as tokens a second beside transformers
 compiled, if torch has the GPU too, and as model FLOPs over the card's matrix rate, which is given
-or measured. `--profile` prints the kernels that take longest. `--forward` measures the encoder's
-forward pass alone, with weights in the dtype. Most of a point's time is compiling. With `--quick`
-all of it also runs on a CPU, as a trial.
+or measured. Most of a point's time is compiling. With `--quick` all of it also runs on a CPU, as a
+trial.
 
     python benchmarks/pretraining_step.py                       # all of it: most of an hour
     python benchmarks/pretraining_step.py --architecture tiny --dtype float32
@@ -27,9 +29,7 @@ all of it also runs on a CPU, as a trial.
     python benchmarks/pretraining_step.py --fit                 # the last table alone
     python benchmarks/pretraining_step.py --quick               # that it runs
     KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu
-    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --length 128 --profile
-    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --forward
-    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --architecture gpt2
+    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --part steps --length 128
     KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --quick
 """
 
@@ -45,6 +45,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX shares a 
 
 import argparse
 import contextlib
+import importlib.util
 import itertools
 import statistics
 import tempfile
@@ -79,6 +80,7 @@ GPU_LENGTHS = (128, 512)
 GPU_CAUSAL_LENGTHS = (1024,)
 GPU_STEPS, GPU_ROUNDS = 20, 3  # of a turn, and turns: less than compiling takes
 ON_GPU = "transformers compiled"
+GPU_PARTS = ("steps", "causal", "forward", "commands")
 
 
 def main():
@@ -102,10 +104,7 @@ def main():
         "--dropout", type=float, action="append", help="on a GPU, the rate (0.1 and 0)"
     )
     parser.add_argument(
-        "--profile", action="store_true", help="on a GPU, also the 20 costliest kernels of ours"
-    )
-    parser.add_argument(
-        "--forward", action="store_true", help="on a GPU, the encoder's forward pass in their place"
+        "--part", choices=GPU_PARTS, action="append", help="on a GPU, this part alone"
     )
     parser.add_argument(
         "--batch-tokens", type=int, default=2**15, help="on a GPU, in a step (default: 32768)"
@@ -275,19 +274,31 @@ def measure_gpu(arguments):
     """Prints what whole steps do on the device that JAX has, beside its matrix rate and a peer."""
     if keras.backend.backend() != "jax":
         raise SystemExit("The GPU part runs with KERAS_BACKEND=jax.")
-    from steps_on_jax import device_name, matrix_rate
+    from steps_on_jax import device_name
 
-    of_point = forward_on_gpu if arguments.forward else steps_on_gpu
-    unit = "a pass" if arguments.forward else "a step"
-    print(f"Device: {device_name()}; {arguments.batch_tokens:,} tokens in {unit}")
+    print(f"Device: {device_name()}; {arguments.batch_tokens:,} tokens in a step")
+    for part in arguments.part or GPU_PARTS:
+        if part == "commands":
+            measure_commands(arguments)
+        else:
+            measure_part(part, arguments)
+
+
+def measure_part(part, arguments):
+    """Prints the table of whole steps, or of forward passes, and where the steps take longest."""
+    from steps_on_jax import matrix_rate
+
+    of_point = forward_on_gpu if part == "forward" else steps_on_gpu
+    unit = "a pass" if part == "forward" else "a step"
     columns = ("point", "dropout", f"{unit}, ms", "tokens/s")
     columns = (*columns, f"{ON_GPU}, tokens/s", "ours / theirs", "TFLOP/s", "% of peak")
-    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+    print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+    causal = "gpt2-mini" if arguments.quick else "gpt2"
     grid = itertools.product(
-        arguments.architecture or ("base",),
+        (causal,) if part == "causal" else arguments.architecture or ("base",),
         arguments.dtype or ("bfloat16",),
         # Without dropout, attention may be one fused kernel; a forward pass has none.
-        (0.0,) if arguments.forward else arguments.dropout or (0.1, 0.0),
+        (0.0,) if part == "forward" else arguments.dropout or (0.1, 0.0),
     )
     turns = {"steps": arguments.batches or GPU_STEPS, "rounds": arguments.rounds}
     profiles = []
@@ -317,18 +328,39 @@ def measure_gpu(arguments):
             print(f"| {1000 * of_step:.3f} | {times:.0f} | {kernel[:100]} |")
 
 
+def measure_commands(arguments):
+    """Prints what the commands do, with their input."""
+    if importlib.util.find_spec("tensorflow") is None:
+        print("\nNot measured: the commands, whose input TensorFlow reads.")
+        return
+    from commands_on_gpu import print_commands
+
+    (architecture, *_), (dtype, *_) = (
+        arguments.architecture or ["base"],
+        arguments.dtype or ["bfloat16"],
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        print_commands(
+            Point(architecture, "full", dtype),
+            arguments.length or GPU_LENGTHS,
+            batch_tokens=arguments.batch_tokens,
+            steps=4 if arguments.quick else 400,
+            texts=100 if arguments.quick else 20_000,
+            folder=folder,
+        )
+
+
 def steps_on_gpu(point, arguments, turns):
     """-> (seconds of a step of ours, FLOPs of a token, seconds of transformers', costly kernels).
 
-    The third is None if it is left out, the last empty without `--profile`.
+    The third is None if it is left out.
     """
     from steps_on_jax import costliest_kernels, step_seconds
 
     model, (batch,) = our_model(point, jit_compile=True), point.batches()
     seconds = step_seconds(model, batch, **turns)
-    flops, costly = flops_of(point, model), ()
-    if arguments.profile:
-        costly = costliest_kernels(model, batch, steps=5)
+    flops = flops_of(point, model)
+    costly = costliest_kernels(model, batch, steps=5)
     del model
     theirs = None if ON_GPU in arguments.without else transformers_seconds(point, **turns)
     return seconds, flops, theirs, costly

@@ -15,6 +15,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file
 from keras_bert.base.formatting import percent
 from keras_bert.base.progress import ProgressBar
+from keras_bert.layers.kernels.program import device
 from keras_bert.optimizers.optimizer import GRADIENT_NORM
 from keras_bert.programs import wait_for
 from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
@@ -450,11 +451,15 @@ def describe(metrics, names):
 
 
 def _speed(record):
-    """`, 8,412 tokens/s (MFU 31.0 %), input wait 0.4 %`, as far as it is known."""
+    """`, 8,412 tokens/s (MFU 31.0 %), input wait 0.4 %`, as far as it is known.
+
+    The MFU of a CPU is left out: what else the machine does changes its rate.
+    """
     text = ""
     if record["tokens_per_second"]:
         text += f", {record['tokens_per_second']:,.0f} tokens/s"
-        text += f" (MFU {percent(record['mfu'])})" if "mfu" in record else ""
+        is_known = "mfu" in record and device() != "cpu"
+        text += f" (MFU {percent(record['mfu'])})" if is_known else ""
     if record.get("input_wait") is not None:
         text += f", input wait {percent(record['input_wait'])}"
     return text

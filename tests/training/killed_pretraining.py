@@ -59,7 +59,7 @@ def die_after_events(step, count, under):
 
     def on_train_batch_end(self, batch, logs=None):
         end(self, batch, logs)
-        reached(int(self.model.optimizer.iterations))
+        reached(self._first_step + batch + 1)  # on JAX the optimizer's count is on the device
         event()
 
     def write_metrics(self):
