@@ -126,12 +126,19 @@ def has_gpu():
     return jax.default_backend() == "gpu"
 
 
+def has_accelerator():
+    """Whether programs run on a GPU or TPU."""
+    import jax
+
+    return jax.default_backend() != "cpu"
+
+
 def computes_in_bfloat16():
     """Whether the device is faster in bfloat16: a TPU, or a GPU from Ampere on."""
     import jax
 
     if not has_gpu():
-        return jax.default_backend() == "tpu"
+        return has_accelerator()
     capability = str(getattr(jax.local_devices()[0], "compute_capability", ""))
     return capability.replace(".", "").isdecimal() and float(capability) >= 8
 
@@ -294,10 +301,8 @@ class Devices(DevicesOfWorkers):
     @property
     def processors(self):
         """The number of processors that compute together."""
-        import jax
-
         # Several devices of one processor are as fast as one.
-        return self.workers if jax.default_backend() == "cpu" else self.count
+        return self.count if has_accelerator() else self.workers
 
     def batches_in(self, dataset):
         """The number of batches of a dataset; None if Keras finds it out without a warning."""

@@ -85,18 +85,22 @@ def has_gpu():
 
 def computes_in_bfloat16():
     """Whether the device is faster in bfloat16: a TPU, or a GPU from Ampere on."""
-    if tf.config.list_logical_devices("TPU"):
-        return True
     details = [
         tf.config.experimental.get_device_details(gpu)
         for gpu in tf.config.list_physical_devices("GPU")[:1]
     ]
-    return any(of.get("compute_capability", (0, 0)) >= (8, 0) for of in details)
+    is_ampere = any(of.get("compute_capability", (0, 0)) >= (8, 0) for of in details)
+    return is_ampere if has_gpu() else has_accelerator()
 
 
 def is_out_of_memory(error):
     """Whether an error means that the memory of a device was not enough."""
     return isinstance(error, tf.errors.ResourceExhaustedError)
+
+
+def has_accelerator():
+    """Whether programs run on a GPU or TPU."""
+    return has_gpu() or bool(tf.config.list_logical_devices("TPU"))
 
 
 def replica_count():

@@ -81,7 +81,7 @@ class Workers:
 
 
 class DevicesOfWorkers:
-    """What the `Devices` of every backend have of the workers.
+    """The part of the `Devices` of every backend that is about workers.
 
     Attributes:
         workers: the number of processes that train together.

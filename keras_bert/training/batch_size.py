@@ -4,8 +4,7 @@ import dataclasses
 import gc
 
 from keras_bert.base.errors import InputError
-from keras_bert.layers.kernels.program import device
-from keras_bert.programs import Devices, is_out_of_memory
+from keras_bert.programs import Devices, has_accelerator, is_out_of_memory
 from keras_bert.training.run_folder import check_output
 
 AUTO = "auto"
@@ -49,7 +48,7 @@ def with_batch_size(settings, train, *, command, most, report):
     run = check_output(settings.output, command=command)
     if run is not None and not settings.force:
         return dataclasses.replace(settings, batch_size=run["settings"]["batch_size"])
-    if device() == "cpu" or Devices().workers > 1:
+    if not has_accelerator() or Devices().workers > 1:
         raise InputError.naming(
             "{batch_size} auto needs a GPU or TPU, which says if its memory is not enough, and a "
             "single process. Give a number."

@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.layers.kernels.program import device
+from keras_bert.programs import has_accelerator
 from keras_bert.records.masking import most_predictions
 
 # The outputs whose heads are counted.
@@ -73,7 +73,7 @@ def matrix_rate(dtype):
     The best of some products of two large square matrices of a `dtype` ("float32", "bfloat16"), in
     less than a tenth of a second at 200 GFLOP/s.
     """
-    size = _SIZE if device() == "cpu" else _LARGE_SIZE
+    size = _LARGE_SIZE if has_accelerator() else _SIZE
     matrix = np.random.default_rng(0).random((size, size), np.float32)
     matrix = keras.ops.cast(matrix, dtype)
     return 2 * size**3 / min(_seconds(matrix) for _ in range(_TRIALS))

@@ -15,9 +15,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file
 from keras_bert.base.formatting import percent
 from keras_bert.base.progress import ProgressBar
-from keras_bert.layers.kernels.program import device
 from keras_bert.optimizers.optimizer import GRADIENT_NORM
-from keras_bert.programs import wait_for
+from keras_bert.programs import has_accelerator, wait_for
 from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
 from keras_bert.text.vocabulary import MASK
 
@@ -458,7 +457,7 @@ def _speed(record):
     text = ""
     if record["tokens_per_second"]:
         text += f", {record['tokens_per_second']:,.0f} tokens/s"
-        is_known = "mfu" in record and device() != "cpu"
+        is_known = "mfu" in record and has_accelerator()
         text += f" (MFU {percent(record['mfu'])})" if is_known else ""
     if record.get("input_wait") is not None:
         text += f", input wait {percent(record['input_wait'])}"

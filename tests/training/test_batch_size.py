@@ -45,7 +45,7 @@ def room_for_eight(monkeypatch):
         return plain(self, batches, **options)
 
     monkeypatch.setattr(keras.Model, "fit", fit)
-    monkeypatch.setattr(batch_size, "device", lambda: "gpu")
+    monkeypatch.setattr(batch_size, "has_accelerator", lambda: True)
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_a_log_file_gets_plain_lines_not_too_many_and_every_evaluation(monkeypat
         "step 1150/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s, 8:05 left; eval: loss 7.250",
         "step 6000/6000: loss 9.500, accuracy 12.5 %, 8,412 tokens/s",
     ]
-    monkeypatch.setattr(logs, "device", lambda: "gpu")
+    monkeypatch.setattr(logs, "has_accelerator", lambda: True)
     assert show(io.StringIO(), monkeypatch).endswith("8,412 tokens/s (MFU 25.0 %)\n")
 
 
