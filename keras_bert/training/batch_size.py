@@ -17,7 +17,7 @@ def largest_batch_size(fits, *, most):
     It is doubled from 32 on, or halved if 32 is too large: `fits(size)` is asked seldom, since a
     program is compiled for each size.
     """
-    size = min(_FIRST, 1 << most.bit_length() - 1)
+    size = min(_FIRST, 1 << max(1, most).bit_length() - 1)
     if not fits(size):
         while size > 1:
             size //= 2
@@ -77,11 +77,12 @@ def with_batch_size(settings, train, *, command, most, report):
 
 def out_of_memory(settings):
     """The `InputError` if a step of a run does not fit into the memory of its device."""
-    size = getattr(settings, "batch_size", None)
+    size = settings.batch_size
     smaller = f"such as {size // 2}, " if isinstance(size, int) and size > 1 else ""
+    others = ("max_length", "gradient_accumulation", "recompute")
+    others = " or ".join(f"{{{name}}}" for name in others if name in settings.names())
     return InputError.naming(
         "The memory of the device is not enough for a step. Use a smaller {batch_size}, {}"
-        "{batch_size} auto, which finds the largest that fits on a GPU or TPU, a shorter "
-        "{max_length}, or {recompute}.",
+        "{batch_size} auto, which finds the largest that fits on a GPU or TPU, or " + others + ".",
         smaller,
     )

@@ -90,7 +90,7 @@ def test_a_memory_that_is_not_enough_is_a_sentence(given, tmp_path, capsys):
     assert capsys.readouterr().err.endswith(
         "keras-bert: The memory of the device is not enough for a step. Use a smaller "
         "--batch-size, such as 8, --batch-size auto, which finds the largest that fits on a GPU or "
-        "TPU, a shorter --max-length, or --recompute.\n"
+        "TPU, or --max-length or --recompute.\n"
     )
 
 
