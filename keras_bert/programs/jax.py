@@ -215,7 +215,7 @@ def _join():
     jax.config.update("jax_enable_recoverability", True)
     try:
         jax.distributed.initialize(addresses[0], num_processes=len(addresses), process_id=index)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         if "before any" in str(error):
             raise begun_before("JAX") from error
         raise InputError(

@@ -15,6 +15,7 @@ import tensorflow as tf
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.optimizers.optimizer import make_optimizer
+from keras_bert.programs.workers import workers_named
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.pretrainer import FillMask
@@ -70,6 +71,18 @@ def test_devices_that_are_not_there_are_told_in_a_sentence(
         monkeypatch.setenv(name, value)
     with raises_input_error(said), scope_of(strategy):
         pass
+
+
+@pytest.mark.parametrize(
+    "task, index", [('"chief", "index": 0', 0), ('"worker", "index": 1', 2), (None, None)]
+)
+def test_the_chief_is_the_first_of_the_workers(monkeypatch, task, index):
+    cluster = '"cluster": {"worker": ["b:2", "c:3"], "chief": ["a:1"]}'
+    task = "" if task is None else f', "task": {{"type": {task}}}'
+    monkeypatch.setenv("TF_CONFIG", f"{{{cluster}{task}}}")
+    assert workers_named() == (["a:1", "b:2", "c:3"], index)
+    monkeypatch.delenv("TF_CONFIG")
+    assert workers_named() == ([], None)
 
 
 def test_one_device_needs_no_strategy(monkeypatch):
