@@ -187,7 +187,8 @@ def scope_of(name, report=None):
     if name == "tpu" and kind != "tpu":
         raise InputError.naming("{strategy} tpu needs a TPU. JAX has found: {}.", kind)
     is_one = name == "none" or (name == "auto" and kind == "cpu" and not is_cluster)
-    devices = keras.distribution.list_devices() if is_cluster else _local_devices()
+    own = {f"{device.platform}:{device.id}" for device in jax.local_devices()}
+    devices = [d for d in keras.distribution.list_devices() if is_cluster or d in own]
     devices = devices[: 1 if is_one else None]
     if len(devices) == 1:
         yield
@@ -197,12 +198,6 @@ def scope_of(name, report=None):
     parallel = keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)
     with parallel.scope():
         yield
-
-
-def _local_devices():
-    import jax
-
-    return [f"{device.platform}:{device.id}" for device in jax.local_devices()]
 
 
 @functools.cache  # a process joins its cluster once
