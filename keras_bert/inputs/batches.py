@@ -32,6 +32,15 @@ def without_autograph(function: _Function) -> _Function:
 
 
 @without_autograph
+def kept_by_dataset(method: Callable) -> Callable:
+    """Returns a function that calls a method without keeping its object, which the dataset does.
+
+    It is for `tf.numpy_function`, whose functions TensorFlow keeps as long as the process lives.
+    """
+    reference = weakref.WeakMethod(method)
+    return lambda *args, **kwargs: reference()(*args, **kwargs)
+
+
 def planned_batches(plan, batch):
     """The dataset of `batch(numbers)` for each array of example numbers in `plan`."""
     return _mapped(_slices(*_flat(plan)), batch)
@@ -269,11 +278,10 @@ class SequenceBatches:
         """
         self.check_trainable()
         first_epoch, skipped = divmod(first_step, steps)
-        # TensorFlow keeps functions in Python as long as the process lives, but not the dataset.
-        kept_by_dataset = weakref.ref(self)
+        epoch_batches = kept_by_dataset(self.epoch_batches)
 
         def chosen(epoch):
-            plan = kept_by_dataset().epoch_batches(count=steps, seed=seed, epoch=int(epoch))
+            plan = epoch_batches(count=steps, seed=seed, epoch=int(epoch))
             return _flat(plan[skipped:] if epoch == first_epoch else plan)
 
         def batches_of(epoch):

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.progress import ProgressBar
-from keras_bert.inputs.batches import SequenceBatches
+from keras_bert.inputs.batches import SequenceBatches, kept_by_dataset
 from keras_bert.tasks.distillation import (
     DECISIONS,
     LABELS,
@@ -94,7 +94,7 @@ class TaughtExamples(SequenceBatches):
             shape = tf.stack([tf.shape(numbers)[0], tf.shape(labels)[1]])
             numbers = tf.gather(words, numbers).to_tensor(0, shape=shape) - 1
         given = [numbers] if labels is None else [numbers, labels]
-        rows = tf.numpy_function(self._rows, given, tf.float32)
+        rows = tf.numpy_function(kept_by_dataset(self._rows), given, tf.float32)
         rank = 3 if words is not None else 2
         rows = tf.ensure_shape(rows, [None] * (rank - 1) + [self._width])
         return ({**targets, output: rows}, *weights)
