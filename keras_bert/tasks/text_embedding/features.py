@@ -292,6 +292,6 @@ def _guides(folder, examples, counts):
             numbers[row, column] = places.setdefault(key, len(places) + 1)
     vectors = np.zeros((len(places) + 1, guide.size_of(None)), np.float32)
     for role, encode in ((QUERY, guide.encode_query), (DOCUMENT, guide.encode_document)):
-        texts = {text: place for (of, text), place in places.items() if of == role}
+        texts = {text: place for (its_role, text), place in places.items() if its_role == role}
         vectors[[*texts.values()]] = encode([*texts])
     return numbers, vectors
