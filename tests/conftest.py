@@ -25,7 +25,7 @@ import pytest
 
 from keras_bert.cli.cpu import configure_cpu
 from tests import seeds
-from tests.little_garbage import keep_from_collector
+from tests.little_garbage import collect_if_grown, keep_from_collector
 from tests.peers import torch, transformers
 
 configure_cpu()  # the tests compute as the commands do
@@ -88,6 +88,7 @@ def pytest_configure(config):
 
 
 def pytest_runtest_setup():
+    collect_if_grown()
     seeds.seed_generators()
 
 
