@@ -27,11 +27,8 @@ LINES = "".join(f"{text}.\n" for text, _ in TEXTS)
 CORPUS = "\n\n".join(LINES.replace("times", f"days and {n} nights") for n in range(6))
 CLASSES = {"train.tsv": TSV, "dev.tsv": TSV, "test.tsv": TSV}
 JSON_CLASSES = "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in TEXTS)
-SUBJECTS = "cats rain zebras banks boats jazz vines kings".split()
-VERBS = "sleep falls run lend sink is grow wore".split()
-ANSWERS = [
-    f"{subject} {verb} {verb[::-1]} {n}" for n, subject in enumerate(SUBJECTS) for verb in VERBS
-]
+# Of different letters, so that vectors of random weights differ.
+ANSWERS = [f"{one * 4} {other * 4}" for one in "abcdefgh" for other in "stuv"]
 PAIRS = "question,answer\n" + "".join(f"what about {one},{one}\n" for one in ANSWERS)
 # Columns by their names, and by their numbers.
 TWO_TEXTS = "label\tid\ttext_a\ttext_b\n" + "".join(

@@ -47,6 +47,7 @@ SMALL = {
     "--max-length": "32",
     "--stride": "8",
     "--bilstm": "4",
+    "--relative-margin": "0",  # any text that is less similar than the positive is a negative
 }
 SIZES = {
     "hidden_size": 16,
