@@ -100,13 +100,13 @@ def distinct_batches(rows, *, count, seed, epoch):
     rng = np.random.default_rng([seed, epoch])
     edges = np.arange(count + 1) * len(rows) // count
     room, batches = np.diff(edges).tolist(), [[] for _ in range(count)]
-    held, last, first, waiting = [set() for _ in range(count)], {}, 0, []
+    batch_texts, last, first, waiting = [set() for _ in range(count)], {}, 0, []
 
     def add(example, batch):
         batches[batch].append(example)
         room[batch] -= 1
         for text in rows[example]:
-            held[batch].add(text)
+            batch_texts[batch].add(text)
             last[text] = max(batch, last.get(text, -1))
 
     for example in rng.permutation(len(rows)).tolist():
@@ -121,7 +121,7 @@ def distinct_batches(rows, *, count, seed, epoch):
             waiting.append(example)
     for example in waiting:
         texts = rows[example]
-        fitting = (k for k in range(first, count) if room[k] and held[k].isdisjoint(texts))
+        fitting = (k for k in range(first, count) if room[k] and batch_texts[k].isdisjoint(texts))
         if (batch := next(fitting, None)) is not None:
             add(example, batch)
     return [np.array(batch, np.int32) for batch in batches]

@@ -140,9 +140,9 @@ def answers_of(teacher, examples, *, batch_size, folder=None):
         "the teacher's answers", unit="examples", total=len(examples), line_seconds=10
     ) as bar:
         # Of a teacher that reads an example with its neighbours all at once.
-        together = len(examples) if teacher.context_size() else _EXAMPLES_TOGETHER
-        for start in range(0, len(examples), together):
-            chunk = examples[start : start + together]
+        chunk_size = len(examples) if teacher.context_size() else _EXAMPLES_TOGETHER
+        for start in range(0, len(examples), chunk_size):
+            chunk = examples[start : start + chunk_size]
             sequences = teacher.features(chunk)
             teacher_outputs = outputs(sequences)
             chunk_answers = teacher.taught_answers(teacher_outputs, sequences)

@@ -214,7 +214,7 @@ class RecordReader:
     def _replacing(self, original, batch, epochs):
         """The inputs by which a task replaces the predicted tokens of a batch (B, S)."""
 
-        def of_batch(ids, mask, positions, is_prediction, epochs):
+        def draws_and_index(ids, mask, positions, is_prediction, epochs):
             keys = example_keys(ids, mask.sum(axis=1), seed=self.seed, epoch=epochs)
             draws = uniform(keys[:, None], REPLACING, positions) * 2**DRAW_BITS
             index = np.zeros(ids.shape, np.int32)
@@ -225,7 +225,7 @@ class RecordReader:
         positions = batch["masked_lm_positions"]
         is_prediction = batch["masked_lm_weights"] > 0
         given = [original, batch["input_mask"], positions, is_prediction, epochs]
-        draws, index = tf.numpy_function(of_batch, given, [tf.int32, tf.int32])
+        draws, index = tf.numpy_function(draws_and_index, given, [tf.int32, tf.int32])
         return {
             "original_ids": original,
             "masked_lm_index": tf.ensure_shape(index, original.shape),
