@@ -250,7 +250,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
     from data_gen.settings import DataSettings
     from keras_bert.records.padding import frame_sequences, with_special_tokens
 
-    job = Job.of_settings(
+    job = Job.from_settings(
         DataSettings(
             input=[str(file)], vocab=str(vocab), output=str(folder), max_length=LENGTH,
             max_predictions=PREDICTIONS, dupe_factor=1, eval_fraction=0, pad=True,

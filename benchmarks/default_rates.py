@@ -115,7 +115,7 @@ def main():
                         cell |= {"least_steps": least, "seed": seed}
                         if arguments.lora_rank is not None:
                             cell["lora_rank"] = arguments.lora_rank
-                        turns.of(cell, work)
+                        turns.result(cell, work)
 
 
 def schedules(arguments, model):

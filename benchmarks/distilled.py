@@ -59,13 +59,15 @@ def main():
     sentences = of_books(arguments.folder / "books", arguments.unlabelled)
     texts = [*labelled, *({"text": sentence, "label": None} for sentence in sentences)]
     teacher = arguments.output / "teacher"
-    turns.of({"model": TEACHER, "seed": 0}, lambda model, seed: taught(arguments, minilm, labelled))
+    turns.result(
+        {"model": TEACHER, "seed": 0}, lambda model, seed: taught(arguments, minilm, labelled)
+    )
     exported(turns, arguments, teacher, {"model": INT8, "seed": 0}, precision="int8")
     for seed in arguments.seeds:
         for name in arguments.students:
             for how, data in ((DISTILLED, texts), (ALONE, labelled)):
                 turn = {"model": name, "how": how, "seed": seed}
-                turns.of(
+                turns.result(
                     turn,
                     lambda model, how, seed, data=data: student(
                         arguments, teacher, data, model=model, how=how, seed=seed
@@ -132,7 +134,7 @@ def exported(turns, arguments, folder, turn, **options):
     def work(**turn):
         return measured(arguments, folder, **options)
 
-    return turns.of(turn, work)
+    return turns.result(turn, work)
 
 
 def measured(arguments, folder, **options):

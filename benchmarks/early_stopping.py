@@ -67,7 +67,7 @@ def main():
             for data in arguments.data:
                 for model in arguments.models:
                     cell = {"model": model, "data": data, "count": count, "seed": seed}
-                    turns.of(cell, lambda **cell: measured(arguments, **cell))
+                    turns.result(cell, lambda **cell: measured(arguments, **cell))
 
 
 class Test(keras.callbacks.Callback):

@@ -49,7 +49,8 @@ def main():
     for layers in arguments.choices:
         work = functools.partial(trained, arguments)
         runs = [
-            turns.of({"layers": layers, "seed": seed}, work) for seed in range(arguments.num_seeds)
+            turns.result({"layers": layers, "seed": seed}, work)
+            for seed in range(arguments.num_seeds)
         ]
         print(f"| {layers} | {spread([run['f1'] for run in runs])} |", flush=True)
 

@@ -75,7 +75,7 @@ def main():
     )
     for seed, count, data, way, rate, steps in grid:
         cell = {"data": data, "count": count, "way": way, "rate": rate, "steps": steps}
-        turns.of({**cell, "seed": seed}, lambda **cell: measured(arguments, **cell))
+        turns.result({**cell, "seed": seed}, lambda **cell: measured(arguments, **cell))
 
 
 def sst2(folder):

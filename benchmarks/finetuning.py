@@ -76,7 +76,7 @@ def main():
     turns = Turns(results, inferred_arguments, lambda line: print(line, flush=True))
     work = functools.partial(measured, arguments)
     done = [
-        turns.of({"task": task, "side": side, "seed": seed, "limit": arguments.limit}, work)
+        turns.result({"task": task, "side": side, "seed": seed, "limit": arguments.limit}, work)
         for task in arguments.tasks
         for seed in arguments.seeds
         for side in taking_turns(task, arguments)

@@ -105,7 +105,7 @@ def _percents(turns, work, arguments, **turn):
     """The metric of each seed in percent; an empty list if a run is missing."""
 
     def run(**turn):
-        return turns.of(turn, work)
+        return turns.result(turn, work)
 
     task = turn.pop("task")
     frozen = task == FROZEN

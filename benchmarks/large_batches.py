@@ -57,7 +57,9 @@ def main():
     turns = Turns(path, settings, lambda line: print(line, flush=True))
     for batch, chunk in itertools.product(arguments.batch_sizes, arguments.chunk_sizes):
         if chunk < batch or chunk == WHOLE:
-            turns.of({"batch": batch, "chunk": chunk}, lambda **cell: in_process(arguments, **cell))
+            turns.result(
+                {"batch": batch, "chunk": chunk}, lambda **cell: in_process(arguments, **cell)
+            )
 
 
 def in_process(arguments, *, batch, chunk):

@@ -131,7 +131,8 @@ def main():
     for choice in arguments.only or choices:
         work = functools.partial(worth, arguments)
         runs = [
-            turns.of({"choice": choice, "seed": seed}, work) for seed in range(arguments.num_seeds)
+            turns.result({"choice": choice, "seed": seed}, work)
+            for seed in range(arguments.num_seeds)
         ]
         cells = [spread([run[name] for run in runs]) for name in names]
         print(f"| {choice} | {' | '.join(cells)} |", flush=True)

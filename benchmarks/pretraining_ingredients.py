@@ -102,7 +102,7 @@ def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
         rows, run, model = ingredients
         label = f"{name}-{minutes:g}-{seed}".replace(" ", "-").replace("%", "percent")
         folder = output / f"pretrained-{label}"
-        turns.of(
+        turns.result(
             {"cell": name, "minutes": minutes, "seed": seed, "measure": "pre-training"},
             lambda **turn: pretrained(
                 arguments, vocab, folder, rows=rows, run=run, model=model,
@@ -113,7 +113,7 @@ def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
     accuracies = []
     for task in MEASURED:
         found, _ = best(
-            lambda **turn: turns.of(
+            lambda **turn: turns.result(
                 {"cell": name, "minutes": minutes, "pretraining_seed": seed, **turn},
                 lambda **turn: tuned(
                     weights, task=turn["task"], choice=turn["choice"], seed=turn["seed"],
@@ -125,7 +125,7 @@ def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
             seeds=1,
         )  # fmt: skip
         accuracies.append(found[0])
-        turns.of(
+        turns.result(
             {"cell": name, "minutes": minutes, "seed": seed, "measure": task},
             lambda **turn: {"score": found[0]},  # noqa: B023 (called at once)
         )

@@ -71,7 +71,7 @@ def main():
     for task in arguments.tasks:
         best_runs = {
             start: best(
-                lambda **turn: turns.of(turn, work),
+                lambda **turn: turns.result(turn, work),
                 task=task,
                 start=start,
                 rates=arguments.rates,

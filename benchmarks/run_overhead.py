@@ -58,7 +58,7 @@ class _Source(BatchSource):
         self._clock = InputTimer()
 
     def training(self, first_step):
-        return self._clock.of(self._dataset)
+        return self._clock.timed(self._dataset)
 
     def waited(self):
         return self._clock.seconds

@@ -38,7 +38,7 @@ def main():
     train, retrieval = corpus(arguments.folder, arguments.output / "corpus")
     turns = Turns(arguments.output / "cells.jsonl", {}, lambda line: print(line, flush=True))
     for seed in (None, *arguments.seeds):  # None is the model as published
-        turns.of({"seed": seed}, lambda seed: found(arguments, train, retrieval, seed=seed))
+        turns.result({"seed": seed}, lambda seed: found(arguments, train, retrieval, seed=seed))
 
 
 def corpus(data, folder, *, passages=PASSAGES):

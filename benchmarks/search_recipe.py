@@ -71,7 +71,7 @@ def main():
         for seed, step in itertools.product(arguments.seeds, arguments.steps):
             reranked = step in arguments.rerank
             if step != "published" or reranked or seed == arguments.seeds[0]:  # it has no seed
-                turns.of({"step": step, "seed": seed, "reranked": reranked}, recipe.measured)
+                turns.result({"step": step, "seed": seed, "reranked": reranked}, recipe.measured)
 
 
 class Recipe:

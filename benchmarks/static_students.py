@@ -49,7 +49,7 @@ def main():
     if (arguments.output / "model2vec").exists():
         models["model2vec, 256"] = lambda: arguments.output / "model2vec"
     for name, make in models.items():
-        turns.of({"model": name}, lambda model, make=make: measured(arguments, make()))
+        turns.result({"model": name}, lambda model, make=make: measured(arguments, make()))
     print("\n".join(table(turns.lines())))
 
 

@@ -53,7 +53,7 @@ def main():
     for seed, data, of_run in itertools.product(arguments.seeds, arguments.data, [BEFORE, *grid]):
         rate, epochs, batch_size = (of_run,) * 3 if of_run == BEFORE else of_run
         cell = {"data": data, "rate": rate, "epochs": epochs, "batch_size": batch_size}
-        turns.of({**cell, "seed": seed}, lambda **cell: measured(arguments, **cell))
+        turns.result({**cell, "seed": seed}, lambda **cell: measured(arguments, **cell))
 
 
 def sts(folder, seed):

@@ -27,7 +27,7 @@ class Turns:
         if not lines:
             self._write(settings)
 
-    def of(self, turn, work):
+    def result(self, turn, work):
         """Returns `turn` with its results, which `work(**turn)` computes if they are not stored."""
         for line in self._done:
             if turn.items() <= line.items():

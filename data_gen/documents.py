@@ -221,16 +221,16 @@ def texts(block, *, reading=_DEFAULT):
     """
     for name, number in block.counts:
         Metrics.counter("documents", name).inc(number)
-    held, size = [], 0
+    pending, size = [], 0
     for document in read(block, reading=reading):
         for part in parts(document.text, TEXT_CHARACTERS):
-            if held and size + len(part) > TEXT_CHARACTERS:
-                yield "\n".join(held)
-                held, size = [], 0
-            held.append(part)
+            if pending and size + len(part) > TEXT_CHARACTERS:
+                yield "\n".join(pending)
+                pending, size = [], 0
+            pending.append(part)
             size += len(part) + 1
-    if held:
-        yield "\n".join(held)
+    if pending:
+        yield "\n".join(pending)
 
 
 def _parquet_spans(window, reading):

@@ -42,7 +42,7 @@ _BYTES_PER_WORKER = 64 << 20
 class Job(DataSettings):
     """The objects that every worker receives: complete settings, vocabulary and template.
 
-    Use `Job.of_settings`.
+    Use `Job.from_settings`.
     """
 
     vocabulary: Vocabulary
@@ -53,7 +53,7 @@ class Job(DataSettings):
         """The settings are checked already."""
 
     @classmethod
-    def of_settings(cls, settings, *, vocabulary=None, lowercase=None):
+    def from_settings(cls, settings, *, vocabulary=None, lowercase=None):
         """Opens the vocabulary, and fills in the defaults that depend on other settings.
 
         Args:
@@ -152,7 +152,7 @@ def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings
     else:
         vocabulary = None
     settings = DataSettings.of(settings)
-    job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
+    job = Job.from_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
     with runner.Progress("Listing the input") as progress:
         reject_input_as_output([*job.input, job.vocab], job.output)
         windows = documents.find(job.input, job.input_format)

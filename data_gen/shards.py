@@ -165,24 +165,24 @@ class WriteShard(_OfItems):
 
 def groups(item, job):
     """Yields the documents of an item as lists: all at once, or some MiB of a long stream."""
-    held, size = [], 0
+    pending, size = [], 0
     for block in item.blocks:
         for document in read(block, reading=job.reading):
             if not item.has(document):
                 continue
-            held.append(document)
+            pending.append(document)
             size += document.size
-            if size >= 3 * job.shard_bytes and len(held) > 1:
+            if size >= 3 * job.shard_bytes and len(pending) > 1:
                 # Not all of it: the last group is never smaller than an item.
                 keep = []
-                while size > 2 * job.shard_bytes and len(held) > 1:
-                    keep.append(held.pop())
+                while size > 2 * job.shard_bytes and len(pending) > 1:
+                    keep.append(pending.pop())
                     size -= keep[-1].size
-                yield held
-                held = keep[::-1]
-                size = sum(document.size for document in held)
-    if held:
-        yield held
+                yield pending
+                pending = keep[::-1]
+                size = sum(document.size for document in pending)
+    if pending:
+        yield pending
 
 
 class CountUnigrams(_OfItems):

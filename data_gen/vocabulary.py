@@ -342,11 +342,11 @@ class CountWords(beam.DoFn):
 
     def start_bundle(self):
         self._counts = Counter()
-        self._held, self._size = [], 0
+        self._pending, self._size = [], 0
 
     def process(self, text):
         # A call of TensorFlow costs more than a short text, and files of one line are common.
-        self._held += text.split("\n")
+        self._pending += text.split("\n")
         self._size += len(text)
         if self._size >= _CHARACTERS_AT_ONCE:
             self._count()
@@ -360,10 +360,10 @@ class CountWords(beam.DoFn):
             yield GlobalWindows.windowed_value(item)
 
     def _count(self):
-        if not self._held:  # nothing came after the last count
+        if not self._pending:  # nothing came after the last count
             return
-        words = self._split(self._held)
-        self._held, self._size = [], 0
+        words = self._split(self._pending)
+        self._pending, self._size = [], 0
         self._words.inc(len(words))
         self._counts.update(words)
 

@@ -221,7 +221,7 @@ def _keras_backend():
 
 def _extras(requirements):
     for extra, (adds, megabytes) in EXTRAS.items():
-        extra_needs = [requirement for requirement, of in requirements if of == extra]
+        extra_needs = [requirement for requirement, wanted_by in requirements if wanted_by == extra]
         is_installed = bool(extra_needs) and all(map(_is_installed, extra_needs))
         size = "" if megabytes is None else f", {megabytes} MB"
         install = f"'{DISTRIBUTION}[{extra}]'{size}"

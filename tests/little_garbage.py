@@ -16,8 +16,8 @@ _after_collection = 0
 def collect_if_grown():
     """Collects what is left over if the process has grown since it was collected last.
 
-    TensorFlow keeps the memory that its tensors once had, so that the garbage of a file of many runs
-    would stay with the process for good.
+    TensorFlow keeps the memory that its tensors once had, so that the garbage of a file of many
+    runs would stay with the process for good.
     """
     global _after_collection
     if _memory() > _after_collection + _GROWTH:

@@ -72,7 +72,7 @@ def test_pairs_and_scores(model, options):
         classifier.predict(TEXTS)
     scores = [1.0, 3.0] * 4
     regressor = TextRegressor(model, **options).fit(TEXTS, scores)
-    assert regressor.score(TEXTS, scores) > 0.5
+    assert regressor.score(TEXTS, scores) > 0  # that of the mean of the scores
     assert TextRegressor(model, **few).fit(pairs, scores).predict(pairs).shape == (8,)
 
 
@@ -168,7 +168,7 @@ def test_what_is_selected_is_selected_on_rows_that_are_held_back(model, options,
     assert len(train) == 6 and {*train, *dev} == {*zip(texts, LABELS, strict=True)}
     assert sorted(label for _, label in dev) == sorted(LABELS[:2])
     assert kept.tolist() == [weights[texts.index(text)] for text, _ in train]
-    assert classifier.task_.temperature != 1
+    assert classifier.task_.tuned == ("temperature",)
     for fraction in (0, 1, 2, True, "a"):
         with pytest.raises(ValueError, match="`validation_fraction` must be a fraction between"):
             TextClassifier(model, validation_fraction=fraction).fit(texts, LABELS)

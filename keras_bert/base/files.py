@@ -172,10 +172,10 @@ def temporary_name(name):
     return f".{name}{_MARK}{secrets.token_hex(6)}"
 
 
-def is_temporary(name, of=None):
-    """Whether `name` is one of `temporary_name`, for any name or for `of`."""
+def is_temporary(name, target=None):
+    """Whether `name` is one of `temporary_name`, for any name or for `target`."""
     match = _TEMPORARY.fullmatch(name)
-    return match is not None and of in (None, match[1])
+    return match is not None and target in (None, match[1])
 
 
 # Libraries put the system's words into errors of their own classes (TensorFlow, safetensors). Some

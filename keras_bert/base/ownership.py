@@ -29,13 +29,13 @@ def check_output_folder(path, *, is_ours, inputs=(), force=False):
     reject_input_as_output(inputs, path)
     if not path.is_dir():
         raise InputError(f"The output {path} is {_type_of(path)}: give the name of a folder.")
-    held = held_names(path)
-    if held and not is_ours(path):
+    found = held_names(path)
+    if found and not is_ours(path):
         raise InputError(
-            f"The output {path} holds something else already ({listed(held, most=3)}): give a new "
+            f"The output {path} holds something else already ({listed(found, most=3)}): give a new "
             "or an empty folder."
         )
-    if held and not force:
+    if found and not force:
         raise InputError.naming(
             "The output {} is there already: give another folder, or {force=True} to replace it.",
             path,

@@ -148,10 +148,10 @@ def value_type(field):
     """(the type of a field's checked values, whether None is one of them); a list is list[str]."""
     options = _options(field)
     option = next(option for option in options if option is not types.NoneType)
-    lists = [typing.get_args(of) for of in options if typing.get_origin(of) is Sequence]
+    lists = [typing.get_args(option) for option in options if typing.get_origin(option) is Sequence]
     if lists and not about(field).several:
-        ((of,),) = lists
-        option = list[typing.get_args(of)[0] if isinstance(of, types.UnionType) else of]
+        ((item,),) = lists
+        option = list[typing.get_args(item)[0] if isinstance(item, types.UnionType) else item]
     return option, types.NoneType in options
 
 

@@ -313,7 +313,9 @@ class AdaptedTensors:
     def __init__(self, base, adapter, updates, others):
         self._base, self._adapter = base, adapter
         self._updates, self._others = updates, others
-        self.shapes = base.shapes | {name: adapter.shapes[of] for name, of in others.items()}
+        self.shapes = base.shapes | {
+            name: adapter.shapes[source] for name, source in others.items()
+        }
 
     def read(self, name):
         """The tensor as a float32 array."""

@@ -76,9 +76,9 @@ class CutVocabulary:
 
     def describe(self):
         """A line on what is kept."""
-        kept, of = len(self.ids), len(self._tokenizer)
+        kept, total = len(self.ids), len(self._tokenizer)
         return (
-            f"Kept {kept:,} of {of:,} tokens ({percent(kept / of)}): those of "
+            f"Kept {kept:,} of {total:,} tokens ({percent(kept / total)}): those of "
             f"{counted(self.count, 'text')}, what these are made of, and the special ones."
         )
 
@@ -96,7 +96,7 @@ class CutVocabulary:
         new_ids[self.ids] = np.arange(len(self.ids))
         lost = dict.fromkeys(("texts", "tokens", "dropped_tokens", "changed_texts"), 0)
         for batch in _batches(texts):
-            before, after = (of.tokenize(batch) for of in (self._tokenizer, tokenizer))
+            before, after = (one.tokenize(batch) for one in (self._tokenizer, tokenizer))
             mapped = new_ids[before.values.numpy()]
             lost["texts"] += len(batch)
             lost["tokens"] += len(mapped)

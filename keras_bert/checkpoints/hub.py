@@ -65,8 +65,8 @@ def download(name):
             if mark in files:
                 if mark in (tensor_files.TORCH_FILE, tensor_files.TORCH_INDEX):
                     tensor_files.safe_torch(name)  # before gigabytes are downloaded
-                of_partners = [f"{name}/{file}" for name in PARTNERS for file in (CONFIG, mark)]
-                wanted = [*files_of_text, mark, *others, *of_partners]
+                partner_files = [f"{name}/{file}" for name in PARTNERS for file in (CONFIG, mark)]
+                wanted = [*files_of_text, mark, *others, *partner_files]
                 is_new = not (small / mark).exists()
                 return _snapshot(repo, small.name, wanted, bars=is_new and shows_bars())
     if sentence_transformers.first_module(small)[1]:

@@ -139,8 +139,8 @@ def _ends_of_texts(tokenizer):
 
 def _is_own(folder):
     """Whether a folder contains a model that this library wrote, and nothing else."""
-    held = files_below(folder, held_names(folder))
-    paths = {path.relative_to(folder).as_posix() for path in held}
+    files = files_below(folder, held_names(folder))
+    paths = {path.relative_to(folder).as_posix() for path in files}
     return all(map(is_of_model, paths)) and CONFIG in paths and MARK in read_json(folder / CONFIG)
 
 
@@ -310,9 +310,9 @@ def assign_partner(task, checkpoint, name):
         )
     shared = [(weight, rename.to_numpy(weight)) for weight in partner.encoder.weights]
     rename.assign(partner.encoder, source.names.table(), source.read)
-    of_encoder = {id(weight) for weight in task.encoder.weights}
+    encoder_weights = {id(weight) for weight in task.encoder.weights}
     for weight, value in shared:
-        if id(weight) in of_encoder and not np.array_equal(value, rename.to_numpy(weight)):
+        if id(weight) in encoder_weights and not np.array_equal(value, rename.to_numpy(weight)):
             raise InputError(
                 f"{folder} and {checkpoint.name} have different values of {weight.path}, which "
                 "the two models share."

@@ -400,18 +400,24 @@ def _glue_table(results):
     def hundredfold(value):
         return "" if value is None else f"{100 * value:.1f}"
 
-    def over_seeds(of):
-        if of.get("mean") is None:
+    def over_seeds(result):
+        if result.get("mean") is None:
             return ""
-        return f"{hundredfold(of['mean'])} ± {hundredfold(of['std'])}"
+        return f"{hundredfold(result['mean'])} ± {hundredfold(result['std'])}"
 
     rows = []
-    for name, of in results["tasks"].items():
-        rate = "" if "epochs" not in of else f"{of['learning_rate']:g}"
-        chosen = [rate, *(str(of.get(setting, "")) for setting in ("batch_size", "epochs"))]
-        metrics = " / ".join(map(hundredfold, of["metrics"].values()))
+    for name, result in results["tasks"].items():
+        rate = "" if "epochs" not in result else f"{result['learning_rate']:g}"
+        chosen = [rate, *(str(result.get(setting, "")) for setting in ("batch_size", "epochs"))]
+        metrics = " / ".join(map(hundredfold, result["metrics"].values()))
         rows.append(
-            [name, " / ".join(of["metrics"]), metrics, hundredfold(of["score"]), over_seeds(of)]
+            [
+                name,
+                " / ".join(result["metrics"]),
+                metrics,
+                hundredfold(result["score"]),
+                over_seeds(result),
+            ]
             + chosen
         )
     averages = []
@@ -426,7 +432,7 @@ def _glue_table(results):
     shown = [
         number for number, (name, _) in enumerate(columns) if has_seeds or name != "over seeds"
     ]
-    sections = [[[row[number] for number in shown] for row in of] for of in (rows, averages)]
+    sections = [[[row[number] for number in shown] for row in table] for table in (rows, averages)]
     return _table("GLUE", [columns[number] for number in shown], sections)
 
 

@@ -277,7 +277,7 @@ class Encoder(keras.Model):
     @classmethod
     def tensor_names(cls, config: Any) -> TensorNames:
         """The `TensorNames` of a config: the names of the weights in a model folder."""
-        return TensorNames.of_variables(cls, config)
+        return TensorNames.from_variables(cls, config)
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Tells the encoder the tokens of its ids, such as for reading their characters.

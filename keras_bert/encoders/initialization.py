@@ -43,8 +43,8 @@ def initialize_local_attention(encoder, *, tables_of=None) -> None:
     """
     size = encoder.config.hidden_size
     embeddings, attention = encoder.embeddings, encoder.blocks[0].attention
-    of_tables = _pairs(tables_of or encoder)
-    pairs = min(_pairs(encoder), of_tables)
+    table_pairs = _pairs(tables_of or encoder)
+    pairs = min(_pairs(encoder), table_pairs)
     if not pairs:
         return
 
@@ -57,26 +57,26 @@ def initialize_local_attention(encoder, *, tables_of=None) -> None:
     value[:] = normal(value.shape)
     attention.projection.kernel.assign(normal(attention.projection.kernel.shape))
 
-    frequencies = _frequencies(of_tables)
+    frequencies = _frequencies(table_pairs)
     width = embeddings.embedding_size
     table = np.array(normal((encoder.config.vocab_size, width), 1 / width))
-    table[:, : 2 * of_tables] = 0
+    table[:, : 2 * table_pairs] = 0
     embeddings.token_embedding.embeddings.assign(table)
-    length = np.sqrt(np.square(table).sum(axis=1).mean() / of_tables)  # of a pair
+    length = np.sqrt(np.square(table).sum(axis=1).mean() / table_pairs)  # of a pair
     table = np.zeros(embeddings.position_embedding.embeddings.shape, np.float32)
     positions = np.arange(len(table)) - embeddings.position_offset
-    table[:, : 2 * of_tables] = length * _sinusoids(positions, frequencies)
+    table[:, : 2 * table_pairs] = length * _sinusoids(positions, frequencies)
     embeddings.position_embedding.embeddings.assign(table)
     segments = embeddings.segment_embedding.embeddings
     segments.assign(np.zeros(segments.shape, np.float32))
     if embeddings.projection is not None:
-        copied = (np.arange(pairs) + 1) * of_tables // pairs - 1  # the pairs of the tables
+        copied = (np.arange(pairs) + 1) * table_pairs // pairs - 1  # the pairs of the tables
         frequencies = frequencies[copied]
         # After LayerNorm the squares of the pairs, and those of the other units, sum to E / 2.
         variance = size / (width * (size - 2 * pairs))
         kernel = np.array(normal((width, size), variance))
-        kernel[: 2 * of_tables], kernel[:, : 2 * pairs] = 0, 0
-        scale = np.sqrt(size * of_tables / (width * pairs))
+        kernel[: 2 * table_pairs], kernel[:, : 2 * pairs] = 0, 0
+        scale = np.sqrt(size * table_pairs / (width * pairs))
         for unit in range(2):
             kernel[2 * copied + unit, 2 * np.arange(pairs) + unit] = scale
         embeddings.projection.kernel.assign(kernel)

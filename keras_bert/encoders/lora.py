@@ -38,7 +38,9 @@ def enable_lora(encoder, rank, *, alpha, layers):
     """
     modules, layers = _modules(encoder), tuple(layers or encoder.default_lora_layers)
     _check_layers(layers, modules, encoder.config.model_type)
-    chosen = {name: of for name, of in modules.items() if any(_is_called(name, n) for n in layers)}
+    chosen = {
+        name: module for name, module in modules.items() if any(_is_called(name, n) for n in layers)
+    }
     largest = max(max(layer.kernel.shape) for layer, _ in chosen.values())
     if not 1 <= rank <= largest:
         raise InputError.naming(

@@ -176,7 +176,7 @@ class TensorNames:
     is_static_embedding: bool = False
 
     @classmethod
-    def of_variables(cls, encoder_class, config):
+    def from_variables(cls, encoder_class, config):
         """Names for an encoder that `transformers` lacks: the paths of its variables."""
         lines = [
             Rename(weight.path, weight.path.replace("/", "."), " ".join(map(str, weight.shape)))

@@ -166,9 +166,9 @@ def comparison(sides, *, samples, seed):
             }
             for label in labels
         }
-    right = [side.task.is_right(side.predictions, side.examples) for side in sides]
-    if None not in right:
-        compared["mcnemar"] = mcnemar(*right)
+    are_right = [side.task.is_right(side.predictions, side.examples) for side in sides]
+    if None not in are_right:
+        compared["mcnemar"] = mcnemar(*are_right)
     known = [side.task.labels if side.task.MIN_LABELS else () for side in sides]
     for name, (ours, theirs) in {"only_old": known, "only_new": known[::-1]}.items():
         compared[name] = [label for label in ours if label not in theirs]
@@ -269,9 +269,9 @@ def _changes(sides):
 
 def _qualities(side):
     """A number per example, higher for a better prediction: 1 and 0, or minus the error."""
-    right = side.task.is_right(side.predictions, side.examples)
-    if right is not None:
-        return right
+    are_right = side.task.is_right(side.predictions, side.examples)
+    if are_right is not None:
+        return are_right
     pairs = zip(side.predictions, side.examples, strict=True)
     return [-side.task.errors([prediction], [example])[0]["error"] for prediction, example in pairs]
 

@@ -106,7 +106,7 @@ def predicted_examples(task, settings, report):
     report_source(source, report)
     inference = open_inference(task, settings)
     examples, predictions = [], []
-    for chunk, predicted in inference.of_examples(source):
+    for chunk, predicted in inference.predict_examples(source):
         examples += chunk
         predictions += predicted
     if not examples:

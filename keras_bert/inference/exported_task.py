@@ -98,8 +98,8 @@ class ExportedInference:
     def __init__(self, task, *, batch_size):
         self._task, self._batch_size = task, batch_size
 
-    def of_examples(self, examples):
-        """Yields (list of examples, list of predictions), as `Inference.of_examples`."""
+    def predict_examples(self, examples):
+        """Yields (list of examples, list of predictions), as `Inference.predict_examples`."""
         iterator = iter(examples)
         while chunk := [*islice(iterator, self._batch_size)]:
             if isinstance(chunk[0], PassageList):

@@ -97,7 +97,7 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
 
 def _rounded_predictions(inference, source, report):
     """Yields (example, prediction), then reports what was left out."""
-    for examples, predictions in inference.of_examples(source):
+    for examples, predictions in inference.predict_examples(source):
         for example, prediction in zip(examples, predictions, strict=True):
             yield example, rounded(prediction)
     report_notes(source, report)

@@ -83,8 +83,8 @@ class SenseVectors:
         self.metrics = metrics or {}
 
     @classmethod
-    def _of(cls, words, vectors, **others):
-        """From the `MarkedWord`s of a file, with senses, and their vectors (N, D)."""
+    def _from_marked_words(cls, words, vectors, **others):
+        """Takes the `MarkedWord`s of a file, with senses, and their vectors (N, D)."""
         numbers, forms = {}, defaultdict(set)
         index = np.array([numbers.setdefault((w.word, w.sense), len(numbers)) for w in words])
         for word in words:
@@ -278,7 +278,9 @@ def senses(*, report=None, **settings) -> SenseVectors:
     for layers in choices:
         embedder = open_embedder(model, layers=layers, tokens="subwords")
         vectors = _vectors(embedder, train)
-        sense_vectors, index = SenseVectors._of(train, vectors, layers=layers, model=settings.model)
+        sense_vectors, index = SenseVectors._from_marked_words(
+            train, vectors, layers=layers, model=settings.model
+        )
         if dev is None:
             correct = _leave_one_out(sense_vectors, train, vectors, index)
         else:

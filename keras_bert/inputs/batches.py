@@ -32,6 +32,15 @@ def without_autograph(function: _Function) -> _Function:
 
 
 @without_autograph
+def kept_by_dataset(method: Callable) -> Callable:
+    """Returns a function that calls a method without keeping its object, which the dataset does.
+
+    It is for `tf.numpy_function`, whose functions TensorFlow keeps as long as the process lives.
+    """
+    reference = weakref.WeakMethod(method)
+    return lambda *args, **kwargs: reference()(*args, **kwargs)
+
+
 def planned_batches(plan, batch):
     """The dataset of `batch(numbers)` for each array of example numbers in `plan`."""
     return _mapped(_slices(*_flat(plan)), batch)
@@ -91,13 +100,13 @@ def distinct_batches(rows, *, count, seed, epoch):
     rng = np.random.default_rng([seed, epoch])
     edges = np.arange(count + 1) * len(rows) // count
     room, batches = np.diff(edges).tolist(), [[] for _ in range(count)]
-    held, last, first, waiting = [set() for _ in range(count)], {}, 0, []
+    batch_texts, last, first, waiting = [set() for _ in range(count)], {}, 0, []
 
     def add(example, batch):
         batches[batch].append(example)
         room[batch] -= 1
         for text in rows[example]:
-            held[batch].add(text)
+            batch_texts[batch].add(text)
             last[text] = max(batch, last.get(text, -1))
 
     for example in rng.permutation(len(rows)).tolist():
@@ -112,7 +121,7 @@ def distinct_batches(rows, *, count, seed, epoch):
             waiting.append(example)
     for example in waiting:
         texts = rows[example]
-        fitting = (k for k in range(first, count) if room[k] and held[k].isdisjoint(texts))
+        fitting = (k for k in range(first, count) if room[k] and batch_texts[k].isdisjoint(texts))
         if (batch := next(fitting, None)) is not None:
             add(example, batch)
     return [np.array(batch, np.int32) for batch in batches]
@@ -269,11 +278,10 @@ class SequenceBatches:
         """
         self.check_trainable()
         first_epoch, skipped = divmod(first_step, steps)
-        # TensorFlow keeps functions in Python as long as the process lives, but not the dataset.
-        kept_by_dataset = weakref.ref(self)
+        epoch_batches = kept_by_dataset(self.epoch_batches)
 
         def chosen(epoch):
-            plan = kept_by_dataset().epoch_batches(count=steps, seed=seed, epoch=int(epoch))
+            plan = epoch_batches(count=steps, seed=seed, epoch=int(epoch))
             return _flat(plan[skipped:] if epoch == first_epoch else plan)
 
         def batches_of(epoch):

@@ -93,7 +93,7 @@ class TokenizedExamples(SequenceBatches):
         )
 
     @classmethod
-    def of_texts(cls, examples, texts, *, labels, tokenizer, max_length, **options):
+    def from_texts(cls, examples, texts, *, labels, tokenizer, max_length, **options):
         """Tokenizes one or two lists of texts, with one text per example each."""
         return cls(
             examples,
@@ -223,14 +223,14 @@ class TokenizedExamples(SequenceBatches):
         multiple = self._pad_to * -(-self.lengths // self._pad_to)
         return np.minimum(multiple, self._max_length)
 
-    def weight_by(self, *, of_example=None, of_class=None):
+    def weight_by(self, *, example_factors=None, class_factors=None):
         """Multiplies the weights of the labels; missing weights are 1.
 
         Args:
-            of_example: float32 (E,), the factor of each example, or None.
-            of_class: float32 (C,), the factor of each class; all labels are numbers of classes.
+            example_factors: float32 (E,), the factor of each example, or None.
+            class_factors: float32 (C,), the factor of each class, whose numbers all labels are.
         """
-        if of_example is None and of_class is None:
+        if example_factors is None and class_factors is None:
             return
         for name, labels in self.labels.items():
             flat = labels.flat_values.numpy() if _ragged(labels) else np.asarray(labels)
@@ -239,13 +239,13 @@ class TokenizedExamples(SequenceBatches):
                 weights = np.ones(len(flat), np.float32)
             elif _ragged(weights):
                 weights = weights.flat_values.numpy()
-            if of_class is not None:
-                weights = weights * of_class[flat]
-            if of_example is not None:
+            if class_factors is not None:
+                weights = weights * class_factors[flat]
+            if example_factors is not None:
                 sequence = (
                     labels.value_rowids().numpy() if _ragged(labels) else np.arange(len(flat))
                 )
-                factors = of_example[self.example_of_sequence][sequence]
+                factors = example_factors[self.example_of_sequence][sequence]
                 weights = weights * factors.reshape(-1, *[1] * (weights.ndim - 1))
             weights = np.asarray(weights, np.float32)
             self.weights[name] = labels.with_values(weights) if _ragged(labels) else weights
@@ -300,7 +300,7 @@ def text_sequences(task, examples, *, max_length, labelled):
     if task.reads_windows:
         return _windows_of_texts(task, examples, labels, weights, max_length=max_length)
     columns = range(len(task.text_names))
-    return cls.of_texts(
+    return cls.from_texts(
         examples,
         [[example.texts[column] for example in examples] for column in columns],
         labels=labels,

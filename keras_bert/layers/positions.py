@@ -195,8 +195,8 @@ class DisentangledPositions(Positions):
         vectors = self.layer_norm(embedding_table(self.table, dtype=self.compute_dtype))  # (2 K, D)
         vectors = project(self.dropout(vectors, training=training))  # (2 K, 3 D)
         scale = 1 / math.sqrt(self.num_terms * query.shape[-1])
-        of = self._terms_of_one_query if query.shape[2] == 1 else self._terms_of_all_queries
-        terms = of(query * scale, key * scale, vectors, query_positions, key_positions)
+        terms_of = self._terms_of_one_query if query.shape[2] == 1 else self._terms_of_all_queries
+        terms = terms_of(query * scale, key * scale, vectors, query_positions, key_positions)
         return sum(terms[1:], terms[0])
 
     def _terms_of_one_query(self, query, key, vectors, query_positions, key_positions):

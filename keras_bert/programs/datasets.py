@@ -28,7 +28,7 @@ def sorted_batches(lengths, *, batch_size):
     return [numbers[start : start + batch_size] for start in range(0, len(numbers), batch_size)]
 
 
-def parts(dataset, numbers, *, of):
+def parts(dataset, numbers, *, count):
     """Each batch of a dataset in parts, one after another, for several devices.
 
     Part r of n has the examples [B r / n, B (r + 1) / n) of a batch of B, so that the parts' sizes
@@ -37,24 +37,24 @@ def parts(dataset, numbers, *, of):
     Args:
         dataset: batches, tensors of B examples.
         numbers: the parts to return, a range within [0, n).
-        of: n.
+        count: n.
     """
 
     def split(*batch):
-        joined = tf.data.Dataset.from_tensors(_part(batch, numbers[0], of))
+        joined = tf.data.Dataset.from_tensors(_part(batch, numbers[0], count))
         for number in numbers[1:]:
-            joined = joined.concatenate(tf.data.Dataset.from_tensors(_part(batch, number, of)))
+            joined = joined.concatenate(tf.data.Dataset.from_tensors(_part(batch, number, count)))
         return joined
 
     return resolved(dataset.flat_map(split)).prefetch(PREFETCHED)
 
 
-def _part(batch, number, of):
+def _part(batch, number, count):
     def cut(x):
-        first, last = (tf.shape(x)[0] * n // of for n in (number, number + 1))
+        first, last = (tf.shape(x)[0] * n // count for n in (number, number + 1))
         size = x.shape[0]
         if size is not None:  # a static shape stays static
-            size = size * (number + 1) // of - size * number // of
+            size = size * (number + 1) // count - size * number // count
         return tf.ensure_shape(x[first:last], [size, *x.shape[1:]])
 
     return tf.nest.map_structure(cut, batch)

@@ -364,7 +364,7 @@ class Devices(DevicesOfWorkers):
         def worker_batches(context):
             count = context.num_replicas_in_sync // context.num_input_pipelines
             first = context.input_pipeline_id * count
-            return parts(dataset, range(first, first + count), of=self.replicas)
+            return parts(dataset, range(first, first + count), count=self.replicas)
 
         return self._strategy.distribute_datasets_from_function(worker_batches)
 

@@ -202,7 +202,11 @@ class QuestionSource(ExampleSource):
             return None
         if isinstance(answers, dict):  # one list per column, as other programs export them
             columns = {part: answers.get(part) for part in ("text", "answer_start")}
-            columns = {part: of for part, of in columns.items() if part == "text" or of is not None}
+            columns = {
+                part: column
+                for part, column in columns.items()
+                if part == "text" or column is not None
+            }
             answers = records_of_columns(columns)
             answers = columns if answers is None else answers
         if not isinstance(answers, list | tuple | None):

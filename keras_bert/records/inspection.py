@@ -277,23 +277,29 @@ class _Checks:
         positions = examples.predictions["masked_lm_positions"]
         originals = examples.predictions["masked_lm_ids"]
         counts, row = examples.prediction_counts, np.arange(len(positions))[:, None]
-        held = np.arange(positions.shape[1]) < counts[:, None]
+        is_prediction = np.arange(positions.shape[1]) < counts[:, None]
         budget = np.rint(examples.lengths * self._card.settings.masked_rate).clip(1)
         reject(counts > budget, "it has more predictions than the masking rate allows")
         ascending = np.diff(positions, axis=1) > 0
-        reject(held[:, 1:] & ~ascending, "its masked positions are not in ascending order")
-        reject(held & ~self._text[row, positions * held], "a special token is masked")
-        reject(held & special[originals * held], "a masked token is a special one")
-        seen = examples.input_ids[row, positions * held]
+        reject(is_prediction[:, 1:] & ~ascending, "its masked positions are not in ascending order")
+        reject(
+            is_prediction & ~self._text[row, positions * is_prediction], "a special token is masked"
+        )
+        reject(
+            is_prediction & special[originals * is_prediction], "a masked token is a special one"
+        )
+        seen = examples.input_ids[row, positions * is_prediction]
         bad = special[seen] & (seen != self._vocabulary.mask_id)
-        reject(held & bad, "a special token replaces a masked one")
+        reject(is_prediction & bad, "a special token replaces a masked one")
         chosen = np.zeros_like(self._inside)
-        chosen[np.nonzero(held)[0], positions[held]] = True
+        chosen[np.nonzero(is_prediction)[0], positions[is_prediction]] = True
         is_mask = self._inside & (examples.input_ids == self._vocabulary.mask_id)
         reject(is_mask & ~chosen, "it has a [MASK] that is not to be predicted")
-        self._held, self._chosen = held, chosen
+        self._is_prediction, self._chosen = is_prediction, chosen
         self._original = np.array(examples.input_ids)
-        self._original[np.nonzero(held)[0], positions[held]] = originals[held]
+        self._original[np.nonzero(is_prediction)[0], positions[is_prediction]] = originals[
+            is_prediction
+        ]
         ordinary = self._text & ~special[self._original]
         if self._card.settings.mask_unit == "token":
             due = np.minimum(budget.clip(max=self._card.max_predictions), ordinary.sum(axis=1))
@@ -307,8 +313,8 @@ class _Checks:
         self._examples.reject(inner & torn, "a word is masked in part")
 
     def _check_spans(self):
-        examples, held, reject = self._examples, self._held, self._examples.reject
-        row = np.arange(len(held))[:, None]
+        examples, is_prediction, reject = self._examples, self._is_prediction, self._examples.reject
+        row = np.arange(len(is_prediction))[:, None]
         position = examples.predictions["masked_lm_positions"]
         left, right, offset = (
             examples.predictions[f"span_{name}"] for name in ("left", "right", "offset")
@@ -317,18 +323,22 @@ class _Checks:
         def inside_spans(marked):
             """How many of the marked tokens (R, S) are in each token's span, (R, P)."""
             counts = np.cumsum(marked, axis=1)
-            return counts[row, (right - 1) * held] - counts[row, left * held]
+            return counts[row, (right - 1) * is_prediction] - counts[row, left * is_prediction]
 
-        reject(held & (position - left != offset), "an offset is not the offset in its span")
-        boundary = self._chosen[row, left * held] | self._chosen[row, right * held]
-        reject(held & boundary, "a boundary of a span is masked")
+        reject(
+            is_prediction & (position - left != offset), "an offset is not the offset in its span"
+        )
+        boundary = (
+            self._chosen[row, left * is_prediction] | self._chosen[row, right * is_prediction]
+        )
+        reject(is_prediction & boundary, "a boundary of a span is masked")
         sizes = right - left - 1
         missing = inside_spans(self._chosen) != sizes
-        reject(held & missing, "a token inside a span is not masked")
+        reject(is_prediction & missing, "a token inside a span is not masked")
         long = inside_spans(self._starts) > SPAN_WORDS
-        reject(held & long, f"a span has more than {SPAN_WORDS} words")
+        reject(is_prediction & long, f"a span has more than {SPAN_WORDS} words")
         masks = inside_spans(examples.input_ids == self._vocabulary.mask_id)
-        reject(held & (masks > 0) & (masks < sizes), "only a part of a span is [MASK]")
+        reject(is_prediction & (masks > 0) & (masks < sizes), "only a part of a span is [MASK]")
 
 
 def _count_outcomes(counts, examples, vocabulary):
@@ -337,9 +347,9 @@ def _count_outcomes(counts, examples, vocabulary):
     if "masked_lm_ids" not in predictions:
         return
     originals = predictions["masked_lm_ids"]
-    held = np.arange(originals.shape[1]) < examples.prediction_counts[:, None]
-    row, originals = np.nonzero(held)[0], originals[held]
-    seen = examples.input_ids[row, predictions["masked_lm_positions"][held]]
+    is_prediction = np.arange(originals.shape[1]) < examples.prediction_counts[:, None]
+    row, originals = np.nonzero(is_prediction)[0], originals[is_prediction]
+    seen = examples.input_ids[row, predictions["masked_lm_positions"][is_prediction]]
     masked, unchanged = seen == vocabulary.mask_id, seen == originals
     counts["predictions"] += len(row)
     counts["masked"] += int(masked.sum())
@@ -347,7 +357,7 @@ def _count_outcomes(counts, examples, vocabulary):
     counts["replaced"] += int((~masked & ~unchanged).sum())
     # A token, or a whole span, has one random outcome.
     spans = predictions.get("span_offset")
-    counts["draws"] += len(row) if spans is None else int((spans[held] == 1).sum())
+    counts["draws"] += len(row) if spans is None else int((spans[is_prediction] == 1).sum())
 
 
 def _check_fractions(counts, folder, split, vocabulary):

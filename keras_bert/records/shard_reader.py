@@ -151,19 +151,22 @@ def _check_ranges(examples, card):
     if examples.predictions:
         positions = examples.predictions["masked_lm_positions"]
         originals = examples.predictions["masked_lm_ids"]
-        held = np.arange(positions.shape[1]) < counts[:, None]
+        is_prediction = np.arange(positions.shape[1]) < counts[:, None]
         unknown = (originals < 0) | (originals >= size)
         outside = (positions < 0) | (positions >= ends)
         problems += [
             (counts > card.max_predictions, "it has too many predictions"),
-            (held & outside, "a masked position is outside it"),
-            (held & unknown, "a masked id is not in the vocabulary"),
+            (is_prediction & outside, "a masked position is outside it"),
+            (is_prediction & unknown, "a masked id is not in the vocabulary"),
         ]
     if "span_left" in examples.predictions:
         left, right = (examples.predictions[f"span_{side}"] for side in ("left", "right"))
         problems += [
-            (held & ((left >= positions) | (positions >= right)), "a token is outside its span"),
-            (held & ((left < 0) | (right >= ends)), "a span ends outside it"),
+            (
+                is_prediction & ((left >= positions) | (positions >= right)),
+                "a token is outside its span",
+            ),
+            (is_prediction & ((left < 0) | (right >= ends)), "a span ends outside it"),
         ]
     for bad, problem in problems:
         examples.reject(bad, problem)

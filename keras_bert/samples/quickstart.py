@@ -195,12 +195,12 @@ def quickstart(output, *, sizes=None, report=None, **settings) -> dict[str, Any]
 
 def _begin(output, settings, *, force):
     """Marks `output` as this quickstart's; InputError if it holds something else."""
-    held = held_names(output)
-    earlier = _settings_in(output) if "settings.json" in held else None
-    if held and earlier is None:
+    found = held_names(output)
+    earlier = _settings_in(output) if "settings.json" in found else None
+    if found and earlier is None:
         raise InputError(
-            f"The output folder {output} holds something else ({listed(held, most=3)}). Give a new "
-            "or an empty folder."
+            f"The output folder {output} holds something else ({listed(found, most=3)}). Give a "
+            "new or an empty folder."
         )
     if earlier is not None and earlier != settings and not force:
         raise InputError.naming(
@@ -209,7 +209,7 @@ def _begin(output, settings, *, force):
             output,
         )
     clear_leftovers_in(output)
-    if held and force:
+    if found and force:
         check_only_ours(output, _NAMES, _is_written, writer="quickstart")
         for name in _NAMES:
             delete(output / name)

@@ -64,7 +64,7 @@ class Reranker:
                 sequences = self.task.features(
                     [LabelledText(n, a, None, b) for n, (a, b) in enumerate(some, start=1)]
                 )
-                predictions = self._inference.of_sequences(sequences)
+                predictions = self._inference.predict_sequences(sequences)
                 scores[first : first + len(some)] = [row["score"] for row in predictions]
                 cut += sequences.cut
         if cut:

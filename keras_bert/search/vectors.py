@@ -251,10 +251,10 @@ def _scored(queries, parts, begins, candidates, *, by, order):
     if order is not None:
         is_tied = (scores[:, 1:] == scores[:, :-1]) & (rows[:, 1:] >= 0)
         for number in np.flatnonzero(is_tied.any(axis=1)):
-            held = int(np.count_nonzero(rows[number] >= 0))
-            keys = np.asarray(order(rows[number, :held]))
-            ranks = np.lexsort((keys, -scores[number, :held]))
-            rows[number, :held] = rows[number, :held][ranks]
+            found_count = int(np.count_nonzero(rows[number] >= 0))
+            keys = np.asarray(order(rows[number, :found_count]))
+            ranks = np.lexsort((keys, -scores[number, :found_count]))
+            rows[number, :found_count] = rows[number, :found_count][ranks]
     return Best(rows, scores)
 
 

@@ -70,7 +70,7 @@ class CompiledModel(LabelledModel):
 
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""
-        return global_means(self.default_losses(), of_epochs=self.reads_files())
+        return global_means(self.default_losses(), over_epochs=self.reads_files())
 
     def compile(
         self,
@@ -221,7 +221,7 @@ class CompiledModel(LabelledModel):
         The one before may be None, or of other variables: then the moments are new.
         """
         optimizer = self.optimizer
-        paths = [[v.path for v in of.variables] for of in (optimizer, before) if of is not None]
+        paths = [[v.path for v in one.variables] for one in (optimizer, before) if one is not None]
         if len(paths) == 2 and paths[0] == paths[1]:
             for variable, value in zip(optimizer.variables, before.variables, strict=True):
                 variable.assign(value)

@@ -59,7 +59,7 @@ class FitProgress(keras.callbacks.Callback):
             return
         if self._inference is None:
             self._inference = imported(self.task.INFERENCE)(self.task, batch_size=32)
-        predictions = self._inference.of_sequences(self.dev_examples)
+        predictions = self._inference.predict_sequences(self.dev_examples)
         examples = self.dev_examples.examples
         self.official_metrics = self.task.official_metrics(predictions, examples)
         for name, metric in self.official_metrics.items():

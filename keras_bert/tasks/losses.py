@@ -22,15 +22,15 @@ def cross_entropy_by_weight():
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=_BY_WEIGHT)
 
 
-def global_means(losses, *, of_epochs=False):
+def global_means(losses, *, over_epochs=False):
     """A task's losses by output, each as a mean over the batch of all replicas.
 
-    With `of_epochs`, losses that are means by weight may become means over a whole epoch (see
+    With `over_epochs`, losses that are means by weight may become means over a whole epoch (see
     `means_over`). A loss that needs neither is returned as it is.
     """
     return {
         name: GlobalMean(loss)
-        if replica_count() > 1 or (of_epochs and loss.reduction == _BY_WEIGHT)
+        if replica_count() > 1 or (over_epochs and loss.reduction == _BY_WEIGHT)
         else loss
         for name, loss in losses.items()
     }
@@ -197,7 +197,9 @@ _OF_SIGMOID = (keras.losses.BinaryCrossentropy,)
 
 def _is_of_numbers(loss):
     """Whether the mean of outputs is that of their numbers, which a loss of our own may say."""
-    return isinstance(loss, keras.losses.MeanSquaredError) or getattr(loss, "of_numbers", False)
+    return isinstance(loss, keras.losses.MeanSquaredError) or getattr(
+        loss, "predicts_numbers", False
+    )
 
 
 def _mean(outputs, loss):

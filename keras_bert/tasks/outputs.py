@@ -129,11 +129,11 @@ class Inference:
         self.unknown = self.tokens = 0
         self.outputs = Outputs(task, batch_size=batch_size)
 
-    def of_sequences(self, sequences):
+    def predict_sequences(self, sequences):
         """`TokenizedExamples` -> the list of predictions for its examples."""
         return self.task.decode(self.outputs(sequences), sequences)
 
-    def of_examples(self, examples):
+    def predict_examples(self, examples):
         """Yields (list of examples, list of predictions) for an iterable that `task.read` returned.
 
         A pipe is answered batch by batch; of any other source more examples are read together, so
@@ -147,7 +147,7 @@ class Inference:
             sequences = self.task.features(chunk, max_length=self.max_length)
             unknown, tokens = sequences.unknown
             self.unknown, self.tokens = self.unknown + unknown, self.tokens + tokens
-            yield chunk[is_new], self.of_sequences(sequences)[is_new]
+            yield chunk[is_new], self.predict_sequences(sequences)[is_new]
 
 
 def _chunks(examples, count, *, context):
@@ -156,15 +156,15 @@ def _chunks(examples, count, *, context):
     Up to `context` examples on either side of the new ones are in the list again, for tasks that
     read an example with its neighbours.
     """
-    iterator, held, first = iter(examples), [], 0
+    iterator, window, first = iter(examples), [], 0
     while True:
-        held += islice(iterator, first + count + context - len(held))
-        last = min(first + count, len(held))
+        window += islice(iterator, first + count + context - len(window))
+        last = min(first + count, len(window))
         if first == last:
             return
-        yield held, slice(first, last)
+        yield window, slice(first, last)
         begin = max(0, last - context)
-        held, first = held[begin:], last - begin
+        window, first = window[begin:], last - begin
 
 
 def _any_batch(value):

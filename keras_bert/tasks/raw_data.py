@@ -332,5 +332,5 @@ class LabelledModel(ReadingModel):
             class_weight = weights_of_classes(class_weight, self.labels)
         if weights is not None:
             self.check_sample_weight()
-        sequences.weight_by(of_example=weights, of_class=class_weight)
+        sequences.weight_by(example_factors=weights, class_factors=class_weight)
         return sequences

@@ -127,7 +127,7 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
         data = dataclasses.replace(data, chosen=chosen)
         if sample_weight is not None:
             weights = weights_of_examples(sample_weight, data.train.examples)
-            data.train.weight_by(of_example=weights)
+            data.train.weight_by(example_factors=weights)
             inputs = {**data.inputs, "train": data.train.fingerprint}
             data = dataclasses.replace(data, inputs=inputs)
         first, settings = settings, with_size_of(data, data.recipe.resolved(settings), report)

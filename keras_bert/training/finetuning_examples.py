@@ -87,9 +87,9 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
         InputError: a file or the starting point is invalid, or the dev examples do not match the
             training examples.
     """
-    of_task = task_class(settings.task)
+    task_cls = task_class(settings.task)
     start = start or StartingPoint.of(settings, is_random=is_random)
-    earlier, why_new = start.earlier_task(of_task)
+    earlier, why_new = start.earlier_task(task_cls)
     options = {} if earlier is None else earlier.options_not_given(settings, given)
     # How files are read depends on the class alone: their labels are not known yet.
     options_of_reading = {name: v for name, v in options.items() if name in settings.columns}
@@ -100,7 +100,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
     layers_to_train(encoder.layer_groups, last=settings.train_layers)  # raises for too many
     if examples is None:
         remembered = None if earlier is None else earlier.columns
-        examples = _read(of_task, settings, report, remembered)
+        examples = _read(task_cls, settings, report, remembered)
     train, dev, inferred_arguments = examples
     _check_fractions(settings.fractions, train)
     report(start.description)
@@ -109,7 +109,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
     if earlier is not None:
         inferred_arguments = _in_order_of(earlier, inferred_arguments)
         arguments = {**settings.arguments, **options}
-        labels = of_task.labels_with(inferred_arguments, **arguments)
+        labels = task_cls.labels_with(inferred_arguments, **arguments)
         if not earlier.has_labels(labels) and earlier.shares_labels(labels):
             report(line_on_labels(earlier.labels, labels))
             options_of_labels = earlier.options_with(labels)
@@ -125,7 +125,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
     if encoder.came_with_pooling is not None and getattr(settings, "pooling", "") is None:
         pooling = {"pooling": encoder.came_with_pooling}
         settings, options = dataclasses.replace(settings, **pooling), {**options, **pooling}
-        report(_line_on_pooling(encoder, of_task))
+        report(_line_on_pooling(encoder, task_cls))
         if line := line_on_few_labels(settings, train, inferred_arguments.get("labels", ())):
             report(line)
     elif settings.contrastive and settings.pooling is None:
@@ -133,7 +133,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
         options = {**options, "pooling": "mean"}
         settings = dataclasses.replace(settings, pooling="mean")
     recipe = TaskRecipe(
-        task_class=of_task,
+        task_class=task_cls,
         start=start,
         earlier=earlier,
         options=options,
@@ -162,10 +162,10 @@ def read_data(settings, given, report, *, examples=None, is_random=False, start=
     return FinetuningData(recipe=recipe, train=train, dev=dev, inputs=inputs)
 
 
-def _line_on_pooling(encoder, of_task):
+def _line_on_pooling(encoder, task_cls):
     """A line on the pooling of a head, which is that of the model's folder."""
     pooling = encoder.came_with_pooling
-    usual = encoder.tensor_names(encoder.config).names_for(of_task.TASK_TYPE).pooling
+    usual = encoder.tensor_names(encoder.config).names_for(task_cls.TASK_TYPE).pooling
     line = f"The pooling is {pooling}, which the model's folder gives."
     if usual in (None, pooling):
         return line
@@ -175,7 +175,7 @@ def _line_on_pooling(encoder, of_task):
     )
 
 
-def _read(of_task, settings, report, remembered):
+def _read(task_cls, settings, report, remembered):
     """-> (training examples, dev examples, arguments of the task inferred from the former).
 
     `remembered` are the columns of the data that the model was trained on before, or None.
@@ -186,7 +186,7 @@ def _read(of_task, settings, report, remembered):
         examples = list(file)
         if not examples:
             raise InputError(f"{file.name} contains no examples.")
-        for note in dict.fromkeys((*file.notes(), *of_task.notes(examples))):
+        for note in dict.fromkeys((*file.notes(), *task_cls.notes(examples))):
             report(f"Note: {note}")
         return examples
 
@@ -194,13 +194,13 @@ def _read(of_task, settings, report, remembered):
         """-> (examples of a file or several, the schema of the last)."""
         examples = []
         for path in files_of(data):
-            file = of_task.read(path, schema=schema, **inferred, **settings.columns)
+            file = task_cls.read(path, schema=schema, **inferred, **settings.columns)
             examples += examples_of(file)
             schema = file.schema
         return examples, schema
 
     train, schema = read(settings.train, remembered)
-    inferred_arguments = of_task.infer_arguments(train)
+    inferred_arguments = task_cls.infer_arguments(train)
     if settings.folds is not None:
         report(f"Cross-validation: {settings.folds} folds of {counted(len(train), 'example')}.")
         train, dev = divided(train, 0, settings.folds)
@@ -209,7 +209,7 @@ def _read(of_task, settings, report, remembered):
         report(line_on_held_back(train, dev))
     else:
         dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
-    report(of_task.describe_examples(train, dev, inferred_arguments))
+    report(task_cls.describe_examples(train, dev, inferred_arguments))
     if note := line_on_missing_labels(train, dev):
         report(f"Note: {note}")
     return train, dev, inferred_arguments

@@ -144,14 +144,14 @@ class TaskRunSettings(
     @property
     def columns(self):
         """How the files are read: arguments of the task's `read`."""
-        return self._of_task(lambda setting: setting.reads)
+        return self._task_settings(lambda setting: setting.reads)
 
     @property
     def arguments(self):
         """The task's arguments, except those that are inferred from its examples."""
-        return self._of_task(lambda setting: setting.stored or not setting.reads)
+        return self._task_settings(lambda setting: setting.stored or not setting.reads)
 
-    def _of_task(self, belongs):
+    def _task_settings(self, belongs):
         fields = dataclasses.fields(settings_class(self.task))
         return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.progress import ProgressBar
 from keras_bert.heads.reader import WithoutMasks
-from keras_bert.inputs.batches import SequenceBatches
+from keras_bert.inputs.batches import SequenceBatches, kept_by_dataset
 from keras_bert.tasks.outputs import Outputs
 
 
@@ -143,7 +143,9 @@ class FrozenExamples(SequenceBatches):
 
     def _states(self, numbers, shape):
         """The features by name, padded to a shape."""
-        read = tf.numpy_function(self._read, [numbers, shape], [tf.float32] * len(self._stores))
+        read = tf.numpy_function(
+            kept_by_dataset(self._read), [numbers, shape], [tf.float32] * len(self._stores)
+        )
         axes = self._shapes.shape[1]
         return {
             name: tf.ensure_shape(states, [None] * (1 + axes) + [store.shape[-1]])

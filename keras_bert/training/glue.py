@@ -179,7 +179,7 @@ def _sample(examples, size):
 
 def _expected_seconds(settings, examined):
     """The seconds that the runs of a task will take, from a few steps of training."""
-    sweep_settings = settings.of_task(examined.name)
+    sweep_settings = settings.for_task(examined.name)
     batch_size = max(settings.grid["batch_size"])
     sample = examined.sample
     run_settings = {
@@ -308,7 +308,9 @@ def _summary(settings, folder, results):
     summary = {"tasks": results, "average": _averages(_lists(results)), "submission": None}
     if settings.num_seeds > 1:
         seeds = [
-            _averages({name: of["seeds"][k] for name, of in results.items() if "seeds" in of})
+            _averages(
+                {name: result["seeds"][k] for name, result in results.items() if "seeds" in result}
+            )
             for k in range(settings.num_seeds)
         ]
         for statistic, combine in (("mean", fmean), ("std", stdev)):
@@ -321,12 +323,12 @@ def _summary(settings, folder, results):
         path = folder.path / "submission.zip"
         summary["missing"] = zip_submission(folder.path / "submission", path)
         summary["submission"] = str(path)
-    seconds = sum(of.get("seconds", 0.0) for of in results.values())
+    seconds = sum(result.get("seconds", 0.0) for result in results.values())
     return {**summary, "seconds": round(seconds, 3)}
 
 
 def _lists(results):
-    return {name: list(of["metrics"].values()) for name, of in results.items()}
+    return {name: list(result["metrics"].values()) for name, result in results.items()}
 
 
 def _averages(metrics):

@@ -35,7 +35,7 @@ class InputTimer:
         self.seconds = 0.0
         self._asked_at = None
 
-    def of(self, dataset):
+    def timed(self, dataset):
         """The dataset with every batch timed; what follows it must not prefetch."""
         # `zip` requests its datasets one after the other. (TensorFlow's own clock does not run with
         # deterministic operations.)
@@ -190,7 +190,7 @@ class ExamplesOfFolder(BatchSource):
             **self._options,
         )
         dataset = parts_of_steps(dataset, self.batches_per_step)
-        return dataset if self._timer is None else self._timer.of(dataset)
+        return dataset if self._timer is None else self._timer.timed(dataset)
 
     def evaluation(self):
         return self._evaluation

@@ -113,9 +113,9 @@ def pretraining_task_class(folder, settings):
             argument(unused[-1]),
             why,
         )
-    for of_task, objectives in _OF_OBJECTIVES.items():
-        for name in of_task.names():
-            if getattr(settings, name) is not None and trained.SETTINGS is not of_task:
+    for own_settings, objectives in _OF_OBJECTIVES.items():
+        for name in own_settings.names():
+            if getattr(settings, name) is not None and trained.SETTINGS is not own_settings:
                 raise InputError.naming(
                     "{} is for the objective{} {}. Leave it out.",
                     argument(name),

@@ -204,7 +204,7 @@ class GlueSettings(_SweepOfGlueSettings):
             )
         check_seeds(self)
         for name in self.tasks:
-            self.of_task(name)  # checks the combinations
+            self.for_task(name)  # checks the combinations
 
     @property
     def grid(self):
@@ -228,7 +228,7 @@ class GlueSettings(_SweepOfGlueSettings):
         seeds = self.num_seeds if self.num_seeds > 1 else 0
         return math.prod(map(len, self.grid.values())) + seeds
 
-    def of_task(self, name):
+    def for_task(self, name):
         """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
         task = GLUE[name]
         glue_fields = {

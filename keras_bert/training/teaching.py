@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.progress import ProgressBar
-from keras_bert.inputs.batches import SequenceBatches
+from keras_bert.inputs.batches import SequenceBatches, kept_by_dataset
 from keras_bert.tasks.distillation import (
     DECISIONS,
     LABELS,
@@ -94,7 +94,7 @@ class TaughtExamples(SequenceBatches):
             shape = tf.stack([tf.shape(numbers)[0], tf.shape(labels)[1]])
             numbers = tf.gather(words, numbers).to_tensor(0, shape=shape) - 1
         given = [numbers] if labels is None else [numbers, labels]
-        rows = tf.numpy_function(self._rows, given, tf.float32)
+        rows = tf.numpy_function(kept_by_dataset(self._rows), given, tf.float32)
         rank = 3 if words is not None else 2
         rows = tf.ensure_shape(rows, [None] * (rank - 1) + [self._width])
         return ({**targets, output: rows}, *weights)
@@ -140,9 +140,9 @@ def answers_of(teacher, examples, *, batch_size, folder=None):
         "the teacher's answers", unit="examples", total=len(examples), line_seconds=10
     ) as bar:
         # Of a teacher that reads an example with its neighbours all at once.
-        together = len(examples) if teacher.context_size() else _EXAMPLES_TOGETHER
-        for start in range(0, len(examples), together):
-            chunk = examples[start : start + together]
+        chunk_size = len(examples) if teacher.context_size() else _EXAMPLES_TOGETHER
+        for start in range(0, len(examples), chunk_size):
+            chunk = examples[start : start + chunk_size]
             sequences = teacher.features(chunk)
             teacher_outputs = outputs(sequences)
             chunk_answers = teacher.taught_answers(teacher_outputs, sequences)

@@ -83,7 +83,7 @@ def dataflow_graph(corpus, worker_package):
         input=["gs://bucket/text.txt"], vocab="given", output="gs://bucket/data",
         replacement="unigram", drop_duplicates=True,
     )  # fmt: skip
-    job = Job.of_settings(settings, vocabulary=corpus.vocabulary)
+    job = Job.from_settings(settings, vocabulary=corpus.vocabulary)
     windows = [Window("gs://bucket/text.txt", None, 0, None, 10**9)]
     pipeline = beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"]))
     add_steps(pipeline, windows=windows, job=job)

@@ -59,7 +59,7 @@ def test_settings_that_do_not_go_together_are_one_sentence(given, message):
 
 def test_a_slash_after_the_output_is_no_part_of_it(corpus):
     given = DataSettings.of(GIVEN | {"output": "o/"})
-    assert Job.of_settings(given, vocabulary=corpus.vocabulary).output == "o"
+    assert Job.from_settings(given, vocabulary=corpus.vocabulary).output == "o"
 
 
 def test_one_path_is_a_list_of_one():

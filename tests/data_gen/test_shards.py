@@ -22,7 +22,7 @@ def job(corpus, corpus_files, tmp_path):
         input=[corpus_files], vocab="given", output=str(tmp_path), dupe_factor=1,
         eval_fraction=0.1, shard_bytes=5_000,
     )  # fmt: skip
-    return Job.of_settings(settings, vocabulary=corpus.vocabulary)
+    return Job.from_settings(settings, vocabulary=corpus.vocabulary)
 
 
 def items_of(corpus_files, job):

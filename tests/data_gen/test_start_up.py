@@ -26,7 +26,7 @@ windows = documents.find(settings.input)
 blocks = [block for window in windows for block in documents.blocks(window)]
 NewDataFolder(settings.output, force=False)
 pipeline = beam.Pipeline()
-add_steps(pipeline, windows=windows, job=Job.of_settings(settings))
+add_steps(pipeline, windows=windows, job=Job.from_settings(settings))
 pipeline.to_runner_api()
 print(len(blocks), *sorted(name for name in sys.modules if "." not in name))
 """

@@ -25,38 +25,71 @@ class Block:
         return f"{self.page.name}:{self.line}"
 
 
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A keras-bert that a block calls.
+
+    `before` are the words of its line before it: variables, or what is piped into it. "…" in a
+    shortened command stands for the value of the flag before it, or else for further flags.
+    """
+
+    arguments: list[str]
+    is_shortened: bool
+    before: list[str]
+
+    def __iter__(self):
+        return iter((self.arguments, self.is_shortened))
+
+
 def blocks(page):
-    """All blocks of a page, in order."""
+    """All blocks of a page, in order: those between ```, and indented lines with a command."""
     page_blocks, begun = [], None
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.startswith("```"):
-            continue
-        if begun is None:
-            begun = number, line[3:].strip()
-            continue
-        text = page.read_text(encoding="utf-8").splitlines()[begun[0] : number - 1]
-        page_blocks.append(Block(page, begun[0], begun[1], "\n".join(text) + "\n"))
-        begun = None
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("```"):
+            if begun is None:
+                begun = number, line[3:].strip()
+                continue
+            text = lines[begun[0] : number - 1]
+            page_blocks.append(Block(page, begun[0], begun[1], "\n".join(text) + "\n"))
+            begun = None
+        elif begun is None and re.match("    (keras-bert|TPU_NAME=|KERAS_BACKEND=)", line):
+            end = number
+            while lines[end - 1].endswith("\\"):
+                end += 1
+            text = [part.strip() for part in lines[number - 1 : end]]
+            page_blocks.append(Block(page, number, "", "\n".join(text) + "\n"))
     assert begun is None, f"{page.name}:{begun[0]}: this block has no end"
     return page_blocks
 
 
 def commands(block):
-    """Yields (the arguments of a keras-bert that a block calls, whether it is shortened).
-
-    "…" stands for the value of the flag before it, or else for whatever one likes.
-    """
-    text = block.text.replace("\\\n", " ")
+    """Yields the `Command`s of a block."""
+    text = re.sub(r"\\\n|(?<=\|)\n", " ", block.text)
     for line in text.splitlines():
         words = shlex.split(line, comments=True) if "keras-bert" in line else []
         if "keras-bert" not in words:
             continue
-        words = words[words.index("keras-bert") + 1 :]
+        start = words.index("keras-bert")
+        before, words = words[:start], words[start + 1 :]
         for number, word in enumerate(words):
             if word in ("|", ">", "&", "&&", ";") or word.startswith(">"):
                 words = words[:number]
                 break
-        yield _filled(words), "…" in line or "[" in line
+        is_shortened = "…" in line or any(word.startswith("[") for word in words)
+        yield Command(_filled(words), is_shortened, before)
+
+
+def commands_in_text(page):
+    """Yields (line, arguments) of the commands, or parts of one, in the sentences of a page."""
+    text = re.sub(
+        r"^```.*?^```",
+        lambda code: "\n" * code[0].count("\n"),
+        page.read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    for found in re.finditer(r"`keras-bert ([a-z-]+\s[^`]+)`", text):
+        yield text[: found.start()].count("\n") + 1, _filled(shlex.split(found[1]))
 
 
 def _filled(words):

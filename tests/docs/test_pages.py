@@ -26,6 +26,7 @@ from tests.docs.pages import (
     anchors,
     blocks,
     commands,
+    commands_in_text,
     links,
     named_flags,
 )
@@ -65,6 +66,18 @@ def as_on_the_page(monkeypatch):
 def test_every_command_on_a_page_is_one(page, as_on_the_page):
     for block in blocks(page):
         check_commands(block, as_on_the_page)
+
+
+def test_every_command_in_the_text_is_one(as_on_the_page):
+    wrong = []
+    for page in PAGES:
+        for line, arguments in commands_in_text(page):
+            if arguments[0] in COMMANDS and not {"--help", "--help-all"} & {*arguments}:
+                try:
+                    parse(arguments)
+                except (SystemExit, InputError):
+                    wrong.append(f"{page.name}:{line}: {arguments}")
+    assert wrong == []
 
 
 def test_every_command_in_a_description_is_one(as_on_the_page):

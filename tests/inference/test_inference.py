@@ -21,7 +21,7 @@ def test_outputs_per_token_are_lists_with_one_array_per_sequence():
 
     tagger = Tagger(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, labels=["x", "y", "z"])
     texts = ["a b c", "", "c c", "a a a a a a a a a", "b"]
-    sequences = TokenizedExamples.of_texts(
+    sequences = TokenizedExamples.from_texts(
         texts,
         [texts],
         labels={},

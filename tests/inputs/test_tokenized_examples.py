@@ -18,7 +18,7 @@ def sequences():
     a_token_each = tf.RaggedTensor.from_row_lengths(
         np.arange(1, count + 1, dtype=np.int32), lengths
     )
-    return TokenizedExamples.of_texts(
+    return TokenizedExamples.from_texts(
         TEXTS[:3],
         [TEXTS],
         labels={"tags": a_token_each, "kind": np.arange(4, dtype=np.int32)},
@@ -65,7 +65,7 @@ def test_a_fingerprint_knows_all_that_training_depends_on(sequences):
             "columns": sequences.columns,
         }
         options |= {"input_names": NAMES, "max_length": 12, **changes}
-        return TokenizedExamples.of_texts(
+        return TokenizedExamples.from_texts(
             TEXTS[:3], [TEXTS], tokenizer=make_tokenizer(), **options
         ).fingerprint
 

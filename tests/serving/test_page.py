@@ -62,7 +62,7 @@ def page(browser, server):
 def ask(page, task, **fields):
     """Fills the fields of a tab, asks, and gives its answer, when it is there.
 
-    The button is disabled until then, so that the answer to an earlier question is not taken for it.
+    The button is disabled until then, so that an earlier answer is not taken for it.
     """
     page.click(f"#tab-{task}")
     for name, value in fields.items():

@@ -65,7 +65,7 @@ class HoldsWord(Task):
         from keras_bert.inputs.tokenized_examples import TokenizedExamples
 
         truth = [[float(self._truth(example))] for example in examples] if labelled else []
-        return TokenizedExamples.of_texts(
+        return TokenizedExamples.from_texts(
             examples,
             [[example.text for example in examples]],
             labels={"score": np.array(truth, np.float32)} if labelled else {},

@@ -438,7 +438,7 @@ def test_replicas_get_the_rows_of_a_batch_in_order_each_row_once(data):
 
 def test_workers_get_the_parts_of_their_replicas():
     batches = tf.data.Dataset.range(21).batch(8)  # of 8, 8 and 5 rows
-    of_worker = [parts(batches, range(2 * n, 2 * n + 2), of=4) for n in range(2)]
+    of_worker = [parts(batches, range(2 * n, 2 * n + 2), count=4) for n in range(2)]
     rows_of_workers = [[part.numpy().tolist() for (part,) in one] for one in of_worker]
     assert rows_of_workers[0] == [[0, 1], [2, 3], [8, 9], [10, 11], [16], [17]]
     assert rows_of_workers[1] == [[4, 5], [6, 7], [12, 13], [14, 15], [18], [19, 20]]

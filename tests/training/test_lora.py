@@ -50,7 +50,10 @@ def test_a_layer_adds_the_products_of_its_parts():
     added = np.zeros((4, 9), "float32")
     added[:, :3] = 3 * a[:, :2] @ b[:, :3]
     added[:, 6:] = 3 * a[:, 2:] @ b[:, 3:]
-    np.testing.assert_allclose(layer.kernel, kernel + added, rtol=1e-5)
+    # Each number is the sum of a weight and of 2 products, of at most this size.
+    size = np.abs(kernel).max() + 3 * 2 * np.abs(a).max() * np.abs(b).max()
+    bound = 4 * np.finfo("float32").eps * size
+    np.testing.assert_allclose(layer.kernel, kernel + added, rtol=0, atol=bound)
     np.testing.assert_allclose(layer(x), x @ (kernel + added), rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match="without LoRA"):
         layer.enable_lora(2)

@@ -150,7 +150,7 @@ def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypat
 
 def test_waiting_for_batches_is_counted_and_nothing_else(clock):
     waited = InputTimer()
-    batches = iter(waited.of(slow_batches(clock, 10)))
+    batches = iter(waited.timed(slow_batches(clock, 10)))
     for _ in range(5):
         next(batches)
         clock.now += 100  # what a step takes
@@ -161,7 +161,7 @@ def test_a_batch_that_is_there_already_is_not_waited_for(clock):
     both = threading.Event()
     made = slow_batches(clock, 2, made=lambda number: both.set() if number else None)
     waited = InputTimer()
-    batches = iter(waited.of(made.prefetch(2)))
+    batches = iter(waited.timed(made.prefetch(2)))
     next(batches)
     both.wait()
     first = waited.seconds

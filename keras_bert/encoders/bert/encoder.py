@@ -47,7 +47,7 @@ class BertEncoder(TransformerEncoder):
 
     @classmethod
     def tensor_names(cls, config: BertConfig) -> TensorNames:
-        return tensor_names.of(config)
+        return tensor_names.names_of(config)
 
     def initialize_local_attention(self) -> None:
         initialize_local_attention(self)

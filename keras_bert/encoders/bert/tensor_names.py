@@ -45,7 +45,7 @@ CLASSES = {
 }
 
 
-def of(
+def names_of(
     config, *, base_class="BertModel", classes=CLASSES, output="cls.predictions", prefix="bert."
 ):
     """The `TensorNames` of a `BertConfig`, or of a relative whose encoder has the same names.

@@ -37,7 +37,7 @@ _CLASSES = {
 def _tensor_names(config):
     """The `TensorNames` of a `RobertaConfig`."""
     model = _MODELS[config.model_type]
-    return bert.of(
+    return bert.names_of(
         config,
         base_class=f"{model}Model",
         classes=_CLASSES[model],

@@ -65,11 +65,11 @@ def custom_gradient(function):
         return keras.ops.custom_gradient(function)
     import tensorflow as tf
 
-    of_tensorflow = tf.custom_gradient(function)
+    with_gradient = tf.custom_gradient(function)
 
     @functools.wraps(function)
     def call(*args):
-        result = of_tensorflow(*args)
+        result = with_gradient(*args)
         if not tf.executing_eagerly():
             _move_last_gradient(tf.compat.v1.get_default_graph())
         return result

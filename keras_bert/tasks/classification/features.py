@@ -44,7 +44,7 @@ def scored_sequences(task, examples, *, max_length, labelled):
     if not task.lists:
         list_of_passage = np.repeat(np.arange(len(examples)), counts)
         labels = task.targets(examples)[0] if labelled else {}
-        return TokenizedExamples.of_texts(
+        return TokenizedExamples.from_texts(
             examples,
             [[queries[number] for number in list_of_passage], passages],
             labels=labels,

@@ -44,7 +44,8 @@ def list_metrics(grades, scores):
     """
     rows = [metrics_of_list(*pair) for pair in zip(scores, grades, strict=True)]
     means = {name: float(np.mean([row[name] for row in rows])) for name in LIST_METRICS}
-    return {**means, "lists": len(rows), "passages": sum(map(len, scores))}
+    sizes = {"examples": len(rows), "lists": len(rows), "passages": sum(map(len, scores))}
+    return {**means, **sizes}
 
 
 def summed_lists(grades, scores):

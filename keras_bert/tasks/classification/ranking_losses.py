@@ -85,7 +85,7 @@ class ListLoss(keras.losses.Loss):
         list_loss: with "listwise", "listnet" or "ranknet".
     """
 
-    of_numbers = True  # see `mean_outputs`
+    predicts_numbers = True  # see `mean_outputs`
 
     def __init__(self, loss, *, list_loss=LISTNET, name=None):
         super().__init__(name=name or loss.replace("-", "_"), dtype="float32")

@@ -88,8 +88,8 @@ def _ceaf(common, expected, predicted):
 
 def _mentions(common, expected, predicted):
     """Mentions with exactly the expected words."""
-    right = np.sum(common)
-    return right, np.sum(expected), right, np.sum(predicted)
+    count = np.sum(common)
+    return count, np.sum(expected), count, np.sum(predicted)
 
 
 _METRICS = {"muc": _muc, "b_cubed": _b_cubed, "ceaf": _ceaf, "mention": _mentions}
@@ -142,8 +142,8 @@ def _metrics_of_sums(sums):
     """The metrics of {metric: sums over documents (..., 4)}, by name."""
     metrics = {}
     for name, quotients in sums.items():
-        right, expected_count, correct, predicted_count = np.moveaxis(quotients, -1, 0)
-        recall, precision = ratio(right, expected_count), ratio(correct, predicted_count)
+        recalled, expected_count, correct, predicted_count = np.moveaxis(quotients, -1, 0)
+        recall, precision = ratio(recalled, expected_count), ratio(correct, predicted_count)
         metrics[f"{name}_f1"] = ratio(2 * precision * recall, precision + recall)
         metrics[f"{name}_precision"], metrics[f"{name}_recall"] = precision, recall
     official = np.mean([metrics[f"{name}_f1"] for name in _OFFICIAL], axis=0)

@@ -99,7 +99,7 @@ def coreference_predictions(outputs, sequences):
         if spans is not None:
             clusters_by_name["expected"] = expected_clusters(spans)
         described = {
-            name: [[position.of(*span) for span in cluster] for cluster in named_clusters]
+            name: [[position.span(*span) for span in cluster] for cluster in named_clusters]
             for name, named_clusters in clusters_by_name.items()
         }
         predictions.append({"text": example.text, "words": position.words(), **described})

@@ -5,7 +5,7 @@ import tensorflow as tf
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import word_sequences
-from keras_bert.tasks.multiple_choice.features import of_examples
+from keras_bert.tasks.multiple_choice.features import grouped_by_example
 from keras_bert.tasks.span_classification.features import (
     grid,
     spans_in_words,
@@ -132,7 +132,7 @@ def document_inputs(ids, columns, *, tokenizer, names, max_length):
     framed = frame(
         [ids.values], tokenizer=tokenizer, names=names, max_length=max_length, multiple_of=PAD_TO
     )
-    inputs = of_examples(framed, ids.row_lengths())
+    inputs = grouped_by_example(framed, ids.row_lengths())
     width = words_width(columns["word_starts"].row_lengths())
     shape = tf.stack([tf.cast(ids.nrows(), tf.int32), width])
     padded = {name: x.to_tensor(shape=shape) for name, x in columns.items()}

@@ -37,7 +37,7 @@ class ChoiceSequences(TokenizedExamples):
         return self.segments[1].row_lengths().numpy()
 
     @classmethod
-    def of_examples(cls, examples, *, labels, tokenizer, input_names, max_length):
+    def from_examples(cls, examples, *, labels, tokenizer, input_names, max_length):
         """Tokenizes `LabelledChoices`."""
         choices = [choice for example in examples for choice in example.choices]
         counts = [len(example.choices) for example in examples]
@@ -76,10 +76,10 @@ def frame_choices(context, choices, *, tokenizer, names, max_length):
         max_length=max_length,
         multiple_of=PAD_TO,
     )
-    return of_examples(sequences, choices.row_lengths())
+    return grouped_by_example(sequences, choices.row_lengths())
 
 
-def of_examples(inputs, counts):
+def grouped_by_example(inputs, counts):
     """The inputs of sequences by name, int32 (R, S), and the number of each example's sequences
     (B,) -> those of the examples, (B, n, S)."""
     grouped = {
@@ -93,7 +93,7 @@ def choice_sequences(task, examples, *, max_length, labelled):
     labels = {}
     if labelled:
         labels = {"logits": np.array([example.label for example in examples], np.int32)}
-    return ChoiceSequences.of_examples(examples, labels=labels, **task.framing(max_length))
+    return ChoiceSequences.from_examples(examples, labels=labels, **task.framing(max_length))
 
 
 _ONE_MORE = [[0, 0], [0, 1]]  # padding at the end of the second axis

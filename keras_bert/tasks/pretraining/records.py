@@ -78,8 +78,11 @@ class RecordReader:
 
     def __init__(self, folder, vocabulary, *, seed, task, training):
         card = folder.card
-        self.task = task
-        outputs = () if task is None else task.output
+        # TensorFlow keeps functions in Python, and with them this, as long as the process lives: so
+        # it must not hold the task.
+        self.inputs = None if task is None else tuple(task.input)
+        self.outputs = outputs = () if task is None else tuple(task.output)
+        self.settings = None if task is None else task.settings
         missing = [name for name in outputs if name not in labels_of(folder)]
         if missing:
             raise InputError(
@@ -132,7 +135,7 @@ class RecordReader:
         masked, causal = slice(None), slice(None)
         if self.training:
             count = sequence_weights.shape[0]
-            first = min(max(round(self.task.settings.causal_fraction * count), 1), count - 1)
+            first = min(max(round(self.settings.causal_fraction * count), 1), count - 1)
             masked, causal = slice(first, None), slice(first)
 
         def taken(some):
@@ -180,7 +183,7 @@ class RecordReader:
         sizes = (length, length, CHUNK_TOKENS, CHUNK_TOKENS, CHUNK_NEGATIVES)
         pairs = zip(chunks, sizes, strict=True)
         chunks = Chunks(*(tf.ensure_shape(chunk, [None, size]) for chunk, size in pairs))
-        (name,) = self.task.output
+        (name,) = self.outputs
         counts = chunks.contexts_before + chunks.contexts_after
         if name == "cbow":  # one prediction per token
             counts = tf.minimum(counts, 1)
@@ -211,7 +214,7 @@ class RecordReader:
     def _replacing(self, original, batch, epochs):
         """The inputs by which a task replaces the predicted tokens of a batch (B, S)."""
 
-        def of_batch(ids, mask, positions, is_prediction, epochs):
+        def draws_and_index(ids, mask, positions, is_prediction, epochs):
             keys = example_keys(ids, mask.sum(axis=1), seed=self.seed, epoch=epochs)
             draws = uniform(keys[:, None], REPLACING, positions) * 2**DRAW_BITS
             index = np.zeros(ids.shape, np.int32)
@@ -222,7 +225,7 @@ class RecordReader:
         positions = batch["masked_lm_positions"]
         is_prediction = batch["masked_lm_weights"] > 0
         given = [original, batch["input_mask"], positions, is_prediction, epochs]
-        draws, index = tf.numpy_function(of_batch, given, [tf.int32, tf.int32])
+        draws, index = tf.numpy_function(draws_and_index, given, [tf.int32, tf.int32])
         return {
             "original_ids": original,
             "masked_lm_index": tf.ensure_shape(index, original.shape),
@@ -231,15 +234,15 @@ class RecordReader:
 
     def _for_task(self, x, y, weights):
         """Leaves out all names that the task has no input or output for."""
-        if self.task is None:
+        if self.inputs is None:
             return x, y, weights
-        if "span_boundary" in self.task.output:
+        if "span_boundary" in self.outputs:
             # Larger offsets have no embedding.
-            near = tf.cast(x["span_offset"] <= self.task.settings.max_span_length, tf.float32)
+            near = tf.cast(x["span_offset"] <= self.settings.max_span_length, tf.float32)
             weights["span_boundary"] *= near
         return (
-            {name: x[name] for name in self.task.input},
-            *({name: part[name] for name in self.task.output} for part in (y, weights)),
+            {name: x[name] for name in self.inputs},
+            *({name: part[name] for name in self.outputs} for part in (y, weights)),
         )
 
     def _mask_in_graph(self, batch, epochs):

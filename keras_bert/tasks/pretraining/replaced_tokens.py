@@ -209,9 +209,9 @@ class ReplacedTokenMetrics(Metrics):
         outputs = dict(outputs)
         replaced = outputs.pop("replaced_tokens")  # (B, S, 2)
         nats = super().measure(x, labels, outputs, weights, head_of=head_of)
-        nats["replaced_tokens"] = of_tokens = replaced_nats(replaced)  # (B, S)
-        counts = ops.ones_like(of_tokens) if weights is None else weights["replaced_tokens"]
-        columns = (of_tokens, replaced[..., 0], replaced[..., 1], counts)
+        nats["replaced_tokens"] = token_nats = replaced_nats(replaced)  # (B, S)
+        counts = ops.ones_like(token_nats) if weights is None else weights["replaced_tokens"]
+        columns = (token_nats, replaced[..., 0], replaced[..., 1], counts)
         self._replaced.update_state(*(ops.reshape(column, (-1,)) for column in columns))
         return nats
 

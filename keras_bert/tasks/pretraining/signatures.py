@@ -204,9 +204,10 @@ def masked_surprisals(task, ids, masked, *, max_length):
         return {"nats": nats}
 
     count = tf.size(row)
-    none = tf.zeros([tf.cast(count == 0, tf.int32)], tf.int32)  # the encoder takes no empty batch
+    # The encoder takes no empty batch.
+    filler = tf.zeros([tf.cast(count == 0, tf.int32)], tf.int32)
     predictions = {"row": row, "position": position, "end": end}
-    predictions = {name: tf.concat([x, none], axis=0) for name, x in predictions.items()}
+    predictions = {name: tf.concat([x, filler], axis=0) for name, x in predictions.items()}
     size = tf.minimum(chunk_size(inputs["input_ids"]), _MASKS_TOGETHER)
     specs = {"nats": tf.TensorSpec([None])}
     return in_chunks(surprisals, predictions, size=size, specs=specs)["nats"][:count]

@@ -32,7 +32,7 @@ class Contexts(NamedTuple):
     splits: np.ndarray
 
     @classmethod
-    def of_texts(cls, texts, tokenizer):
+    def from_texts(cls, texts, tokenizer):
         chunks = [tokenizer.tokenize_with_offsets(chunk) for chunk in _chunks(texts)]
         ids = tf.concat([chunk.ids for chunk in chunks], axis=0)
         return cls(
@@ -136,7 +136,7 @@ def question_sequences(
     context_of = np.array(
         [numbers.setdefault(example.context, len(numbers)) for example in examples], np.int64
     )
-    contexts = Contexts.of_texts(list(numbers), tokenizer)
+    contexts = Contexts.from_texts(list(numbers), tokenizer)
     windows_of_texts = context_windows(
         tf.constant(np.diff(contexts.splits)[context_of]),
         room - questions.row_lengths(),

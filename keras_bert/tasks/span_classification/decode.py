@@ -36,7 +36,7 @@ class WordPositions(NamedTuple):
     def words(self):
         return [self.text[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
 
-    def of(self, first, after):
+    def span(self, first, after):
         """The words from `first` to before `after`, as predictions describe them."""
         start, end = self.starts[first], self.ends[after - 1]
         return {"start": start, "end": end, "words": [first, after], "text": self.text[start:end]}
@@ -160,7 +160,7 @@ def span_predictions(spans_of_texts, sequences, *, labels, label_of):
         prediction = {"text": example.text, "words": position.words()}
         prediction["spans"] = [
             {
-                **position.of(span.first, span.last + 1),
+                **position.span(span.first, span.last + 1),
                 "label": labels[span.label],
                 "score": span.score,
             }
@@ -168,7 +168,7 @@ def span_predictions(spans_of_texts, sequences, *, labels, label_of):
         ]
         if expected is not None:
             prediction["expected"] = [
-                {**position.of(span.start, span.end), "label": label_of(span.label)}
+                {**position.span(span.start, span.end), "label": label_of(span.label)}
                 for span in sorted(expected, key=lambda span: span[:2])
             ]
         predictions.append(prediction)
@@ -197,8 +197,8 @@ def pair_predictions(logits, sequences, *, labels):
         prediction = {
             "text": example.text,
             "words": position.words(),
-            "head": position.of(head.start, head.end),
-            "tail": position.of(tail.start, tail.end),
+            "head": position.span(head.start, head.end),
+            "tail": position.span(tail.start, tail.end),
             "label": labels[best] if fits else None,
             "score": scores[best],
         }

@@ -251,9 +251,9 @@ def with_context(starts, ends, documents, *, room):
     """
     documents = np.asarray(documents)
     is_first = np.r_[True, documents[1:] != documents[:-1]]
-    begins, of = np.flatnonzero(is_first), np.cumsum(is_first) - 1
-    before = starts - starts[begins][of]
-    after = ends[np.r_[begins[1:], len(starts)] - 1][of] - ends
+    begins, document_of = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+    before = starts - starts[begins][document_of]
+    after = ends[np.r_[begins[1:], len(starts)] - 1][document_of] - ends
     free = room - (ends - starts)
     some = np.minimum(before, free // 2)
     right = np.where(free >= 0, np.minimum(after, free - some), np.minimum(after, room // 4))

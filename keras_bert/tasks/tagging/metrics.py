@@ -124,12 +124,12 @@ def _counts(triples):
 
 def _words_right(expected, predicted):
     """The parts of the accuracy of words: float64 (N,) right ones and all of each sentence."""
-    right = [
+    correct = [
         sum(true == tag for true, tag in zip(*tags, strict=True))
         for tags in zip(expected, predicted, strict=True)
     ]
     words = [len(tags) for tags in expected]
-    return {"right": np.array(right, np.float64), "words": np.array(words, np.float64)}
+    return {"right": np.array(correct, np.float64), "words": np.array(words, np.float64)}
 
 
 def summed_chunks(expected, predicted, *, scheme):

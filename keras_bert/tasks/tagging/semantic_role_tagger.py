@@ -140,7 +140,7 @@ class SemanticRoleTagger(Tagger):
         predictions = super().decode(outputs, sequences)
         for prediction, span in zip(predictions, sequences.predicates, strict=True):
             position = WordPositions(*(prediction[name] for name in WordPositions._fields))
-            prediction["predicate"] = position.of(span.start, span.end)
+            prediction["predicate"] = position.span(span.start, span.end)
             chunks = prediction.pop("entities")
             prediction["arguments"] = [chunk for chunk in chunks if chunk["label"] != VERB]
         return predictions

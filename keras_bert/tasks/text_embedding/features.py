@@ -17,7 +17,7 @@ from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
 from keras_bert.programs import COMPILES_EACH_SHAPE
 from keras_bert.readers.text_groups import FORM_NAMES
-from keras_bert.tasks.multiple_choice.features import of_examples
+from keras_bert.tasks.multiple_choice.features import grouped_by_example
 from keras_bert.tasks.text_embedding import DOCUMENT, LABELS, PAIRS, QUERY, TEXTS, TRIPLET
 
 
@@ -84,7 +84,7 @@ class GroupSequences(TokenizedExamples):
             max_length=self._max_length,
             multiple_of=self._pad_to,
         )
-        inputs = of_examples(sequences, ids.row_lengths())
+        inputs = grouped_by_example(sequences, ids.row_lengths())
         for name, column in zip(self.columns, columns, strict=True):
             inputs[name] = tf.ensure_shape(column.to_tensor(), [None, None])
         return inputs
@@ -292,6 +292,6 @@ def _guides(folder, examples, counts):
             numbers[row, column] = places.setdefault(key, len(places) + 1)
     vectors = np.zeros((len(places) + 1, guide.size_of(None)), np.float32)
     for role, encode in ((QUERY, guide.encode_query), (DOCUMENT, guide.encode_document)):
-        texts = {text: place for (of, text), place in places.items() if of == role}
+        texts = {text: place for (its_role, text), place in places.items() if its_role == role}
         vectors[[*texts.values()]] = encode([*texts])
     return numbers, vectors

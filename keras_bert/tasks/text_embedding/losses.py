@@ -148,7 +148,7 @@ def _in_order(similarity, scores, *, scale):
     return ops.logsumexp(ops.concatenate([ops.zeros((1,)), ops.reshape(differences, (-1,))]))
 
 
-def batch_triplets(vectors, labels, *, margin=MARGINS[BATCH_TRIPLETS], of_cosines=True):
+def batch_triplets(vectors, labels, *, margin=MARGINS[BATCH_TRIPLETS], by_cosine=True):
     """max(d(a, p) - d(a, n) + margin, 0), the mean over all triplets of a batch above 0: ().
 
     A triplet is two texts of one label, and a text of another (Schroff et al. 2015; Hermans et al.
@@ -158,10 +158,10 @@ def batch_triplets(vectors, labels, *, margin=MARGINS[BATCH_TRIPLETS], of_cosine
         vectors: (B, 1, D).
         labels: (B, 1), a number for each label.
         margin: in distances.
-        of_cosines: whether a distance is 1 - cosine, or Euclidean.
+        by_cosine: whether a distance is 1 - cosine, or Euclidean.
     """
     x = vectors[:, 0]
-    if of_cosines:
+    if by_cosine:
         unit = unit_vectors(x)
         distances = 1 - ops.matmul(unit, ops.transpose(unit))  # (B, B)
     else:
@@ -264,15 +264,15 @@ class GroupLoss(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         if not self.sizes:
-            return self._of(y_pred, y_true)
+            return self._value(y_pred, y_true)
         return at_sizes(
-            lambda vectors: self._of(vectors, y_true),
+            lambda vectors: self._value(vectors, y_true),
             y_pred,
             sizes=self.sizes,
             weights=self.weights,
         )
 
-    def _of(self, vectors, labels):
+    def _value(self, vectors, labels):
         if self.guided:
             margins = {"margin": self.guide_margin, "relative_margin": self.guide_relative_margin}
             return guided_in_batch_negatives(vectors, labels, scale=self.scale, **margins)

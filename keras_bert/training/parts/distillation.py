@@ -17,7 +17,7 @@ class Distillation(Part):
 
         teaching = run.data.teaching
         run.examples = run.splits[0] = teaching.examples(run.task, run.examples)
-        run.losses = global_means(teaching.losses(run.task), of_epochs=True)
+        run.losses = global_means(teaching.losses(run.task), over_epochs=True)
 
     def metrics(self, run, records):
         teaching = run.data.teaching

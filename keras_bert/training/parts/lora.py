@@ -58,14 +58,14 @@ def enable_lora(task, settings):
         return None
     layers = settings.lora_layers and as_list(settings.lora_layers)
     task.encoder.enable_lora(settings.lora_rank, alpha=settings.lora_alpha, layers=layers)
-    trained, held = (
+    trained, frozen = (
         sum(math.prod(weight.shape) for weight in weights)
         for weights in (task.trainable_weights, task.non_trainable_weights)
     )
     lora = task.encoder.lora
     return (
         f"Training {trained:,} parameters: the head, and LoRA of rank {lora.rank} in "
-        f"{listed(lora.layers)}. {held:,} are frozen."
+        f"{listed(lora.layers)}. {frozen:,} are frozen."
     )
 
 

@@ -134,6 +134,15 @@ def given_of(files, arguments, **more):
     return {**arguments, "freeze_encoder": True, "epochs": 2, "deterministic": False, **more}
 
 
+def with_both_labels(files, folder):
+    """A file of dev data: each text has either label once, so that every model is too sure."""
+    header, *lines = (files / "dev.tsv").read_text().splitlines()
+    texts = [line.split("\t")[0] for line in lines]
+    lines = [f"{text}\t{label}" for text in texts for label in ("good", "bad")]
+    (folder / "both.tsv").write_text("\n".join([header, *lines, ""]))
+    return folder / "both.tsv"
+
+
 def export_of(folder, output):
     version = load_task(folder).export(output)
     return tf.saved_model.load(str(version)).signatures["serving_default"]
@@ -141,12 +150,12 @@ def export_of(folder, output):
 
 def test_a_run_calibrates_and_its_folder_and_export_predict_so(files, arguments, tmp_path):
     told = []
-    given = given_of(files, arguments, calibrate=True)
+    given = given_of(files, arguments, calibrate=True, dev=with_both_labels(files, tmp_path))
     metrics = finetune(**given, output=tmp_path / "run", report=told.append)
     task, temperature = load_task(tmp_path / "run"), metrics["tuned"]["temperature"]
     assert (task.settings.temperature, task.tuned) == (temperature, ("temperature",))
-    assert temperature != 1
     error = metrics["calibration_error"]
+    assert temperature > 1 and error["after"] < error["before"]
     bins = metrics["dev"]["calibration"]
     assert error["after"] == pytest.approx(expected_calibration_error(bins))
     assert any(f"is {100 * error['after']:.1f} %; before, it was" in line for line in told)
@@ -162,9 +171,10 @@ def test_a_run_calibrates_and_its_folder_and_export_predict_so(files, arguments,
 
 def test_a_run_tunes_a_threshold_for_each_label(files, arguments, tmp_path):
     given = given_of(files, arguments, multi_label=True, calibrate=True, tune_thresholds=True)
+    given["dev"] = with_both_labels(files, tmp_path)
     metrics = finetune(**given, output=tmp_path / "run")
     task = load_task(tmp_path / "run")
-    assert task.settings.temperature == metrics["tuned"]["temperature"] != 1
+    assert task.settings.temperature == metrics["tuned"]["temperature"] > 1
     thresholds = metrics["tuned"]["threshold"]
     assert task.settings.threshold == thresholds and len(thresholds) == 2
     texts = ["good film", "the dull plot", "plot", "bad good"]

@@ -163,7 +163,8 @@ def test_metrics_of_lists_are_those_of_retrieval():
     relevant = [{n: g for n, g in enumerate(row["grades"]) if g} for row in GRADES]
     expected = retrieval_metrics(ranked, relevant)
     assert metrics == pytest.approx(
-        {name: expected[name] for name in LIST_METRICS} | {"lists": 8, "passages": 20}
+        {name: expected[name] for name in LIST_METRICS}
+        | {"examples": 8, "lists": 8, "passages": 20}
     )
     # A model that tells nothing apart gets nothing for the order of the data.
     negatives = [*task.read(NEGATIVES)]
@@ -301,7 +302,8 @@ def test_files_of_lists_and_of_pairs(train, tmp_path):
 def test_what_is_left_out_is_said(train):
     rows = [*GRADES, {"query": "w9", "passages": ["w1", "w2"], "grades": [0, 0]}]
     rows.append({"query": "w9", "passages": ["w1"], "grades": [1]})
-    _, said, _ = train(rows, dev=GRADES)
+    metrics, said, _ = train(rows, dev=GRADES)
+    assert metrics["dev"]["examples"] == 8  # what the command prints at the end
     notes = [line for line in said if "left out" in line]
     assert any("1 row without a passage with a grade above 0" in line for line in notes)
     assert any("1 row without a second passage" in line for line in notes)

@@ -253,7 +253,7 @@ def answer(task, data, **options):
     sequences = task.features(
         list(task.read(data, inferred_arguments=task.inferred_arguments, **options))
     )
-    return Inference(task, batch_size=4).of_sequences(sequences), sequences.examples
+    return Inference(task, batch_size=4).predict_sequences(sequences), sequences.examples
 
 
 def test_answers_of_pairs_scores_and_several_labels(tasks):

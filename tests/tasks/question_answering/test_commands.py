@@ -172,7 +172,7 @@ def random_task(**settings):
 def asked(inference, questions):
     """The answers to (question, context) pairs, by what `predict` is made of."""
     task = inference.task
-    return inference.of_sequences(task.features(list(task.read(questions, labelled=False))))
+    return inference.predict_sequences(task.features(list(task.read(questions, labelled=False))))
 
 
 @pytest.fixture(scope="module")

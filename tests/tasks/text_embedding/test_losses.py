@@ -49,7 +49,7 @@ CASES = {
         IN_BATCH, guided=True, guide_relative_margin=0.5
     ),
     "batch_all_triplet": lambda labels, vectors, sample_weight=None: batch_triplets(
-        vectors, labels, margin=5.0, of_cosines=False
+        vectors, labels, margin=5.0, by_cosine=False
     ),
 }
 OF_LOSSES = {name: loss for name, loss in CASES.items() if isinstance(loss, GroupLoss)}
