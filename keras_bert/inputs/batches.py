@@ -31,7 +31,6 @@ def without_autograph(function: _Function) -> _Function:
     return tf.autograph.experimental.do_not_convert(function)
 
 
-@without_autograph
 def kept_by_dataset(method: Callable) -> Callable:
     """Returns a function that calls a method without keeping its object, which the dataset does.
 
@@ -41,6 +40,7 @@ def kept_by_dataset(method: Callable) -> Callable:
     return lambda *args, **kwargs: reference()(*args, **kwargs)
 
 
+@without_autograph
 def planned_batches(plan, batch):
     """The dataset of `batch(numbers)` for each array of example numbers in `plan`."""
     return _mapped(_slices(*_flat(plan)), batch)

@@ -130,6 +130,7 @@ def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypat
         tokenizer=tokenizer,
         input=("input_ids",),
         output=("masked_lm",),
+        settings=None,
         context_windows=lambda card, vocabulary: None,
     )
     first = []

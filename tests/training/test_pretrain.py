@@ -508,6 +508,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         tokenizer=tokenizer,
         input=("input_ids",),
         output=("masked_lm",),
+        settings=None,
         context_windows=lambda card, vocabulary: None,
     )
     rows = ExamplesOfPhases.of(folders, task, steps=[7, 6], settings=settings)

@@ -455,6 +455,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
         causal = SimpleNamespace(
             input=("input_ids", "input_mask"),
             output=("causal_lm",),
+            settings=None,
             context_windows=lambda card, vocabulary: None,
         )
         [(x, y, counts)] = training_dataset(folder, task=causal, **options).take(1)
