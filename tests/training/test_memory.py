@@ -39,7 +39,15 @@ def kept():
     }
 
 
-@pytest.mark.parametrize("options", [{}, {"lora_rank": 2}, {"contrastive": True}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"lora_rank": 2}, marks=pytest.mark.slow),
+        pytest.param({"contrastive": True}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_a_run_leaves_nothing_of_its_model(tmp_path, options):
     rows = [{"text": f"the {word}", "label": word} for word in ("cat", "dog") * 4]
     tokenizer = make_tokenizer()
