@@ -1,4 +1,4 @@
-"""What the commands do on a GPU: `pretrain` on text, and texts that are embedded and classified.
+"""Speed of the commands on a GPU: `pretrain`, `embed` and `predict`.
 
 `pretraining_step.py --gpu` calls this. The text is Python's manual and docstrings, the weights are
 random. All batches are read by tf.data.

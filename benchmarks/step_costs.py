@@ -1,4 +1,4 @@
-"""What XLA counts in a pre-training step for a GPU and a TPU, without either, beside keras-nlp's.
+"""FLOPs and bytes of a pre-training step for a GPU and a TPU, without either, beside keras-nlp's.
 
 FLOPs are those of the formula (`forward_flops`, three times for forward and backward) and those of
 the lowered program; bytes are what the operations of the lowered program read and write, as XLA's
@@ -83,7 +83,7 @@ def keras_nlp_step(point, platform):
 
 
 def state_of(model, batch):
-    """What a step changes."""
+    """Returns the variables that a step changes, as JAX's arrays."""
     specs = keras.tree.map_structure(lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch)
     model._symbolic_build(data_batch=specs)
     kinds = ("trainable_variables", "non_trainable_variables")

@@ -138,7 +138,7 @@ def _notes():
 def _devices(problems):
     """The devices of the installed backends, and which backend to take.
 
-    A backend that cannot be loaded is a problem.
+    A backend that is installed but cannot be loaded is added to `problems`.
     """
     seen = {}
     for backend, devices in (("tensorflow", _tensorflow_devices), ("jax", _jax_devices)):

@@ -123,7 +123,7 @@ class DevicesOfWorkers:
 def workers_named():
     """(The addresses of all workers, the index of this one) of the environment's TF_CONFIG.
 
-    The first one is the chief. Without TF_CONFIG there are none, and the index is None.
+    The first worker is the chief. Without TF_CONFIG the list is empty and the index is None.
     """
     config = os.environ.get("TF_CONFIG", "")
     try:

@@ -30,6 +30,7 @@ SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant", 
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
+_AUTO = "auto: the largest power of two that the memory of the GPU or TPU holds, found by trying"
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 ARCHITECTURES = (
@@ -61,8 +62,7 @@ class RunSettings(CallbackSettings):
     )
     batch_size: int | str = optimisation_setting(
         32,
-        help="examples per step, or auto: the largest power of two that the memory of the GPU or "
-        "TPU holds, found by trying",
+        help=f"examples per step, or {_AUTO}",
         unit="EXAMPLES",
         words=("auto",),
         at_least=1,
@@ -257,8 +257,7 @@ class PretrainSettings(ObjectiveSettings, RunSettings):
     )
     batch_size: int | str | Sequence[int] = optimisation_setting(
         32,
-        help="examples per step (per phase), or auto: the largest power of two that the memory of "
-        "the GPU or TPU holds, found by trying",
+        help=f"examples per step (per phase), or {_AUTO}",
         unit="EXAMPLES",
         words=("auto",),
         at_least=1,

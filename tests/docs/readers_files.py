@@ -1,4 +1,4 @@
-"""What the reader of a page has before its first command: small files and models, by page.
+"""Files and small models that the reader of a page has before its first command, by page.
 
 A string is a text file, and a function makes whatever is at the path that it gets.
 """

@@ -35,7 +35,7 @@ NOT_RUN = {
 PAGES_NOT_RUN = {
     "CHANGELOG.md": "parts of commands",
     "CONTRIBUTING.md": "commands of the development",
-    "docs/benchmarks.md": "hours, on data that are not here: benchmarks/README.md",
+    "docs/benchmarks.md": "hours, on data that are not here",
 }
 # Values that make a command small.
 SMALL = {
@@ -157,7 +157,7 @@ def test_the_commands_of_a_page_run_one_after_another(page, reader, capsys, monk
 
 
 def test_the_commands_of_every_page_are_run():
-    """Of a page without files here, no command can be run."""
+    """Pages that have no files here have no commands that can be run."""
     without_files = [
         (name_of(page), command.arguments)
         for page in PAGES
