@@ -10,6 +10,8 @@ a device would move. A kernel that is called, such as fused attention, counts no
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import jax
 import keras
@@ -21,6 +23,9 @@ from pretraining_step import flops_of
 
 from keras_bert.layers.kernels.program import for_gpu, for_tpu
 from keras_bert.programs import training_steps
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for tests.step_program
+from tests.step_program import jax_state
 
 PLATFORMS = {"cuda": for_gpu, "tpu": for_tpu}
 
@@ -58,7 +63,7 @@ def main():
 
 def our_step(point, platform):
     task, (batch,) = our_model(point, jit_compile=True), point.batches()
-    state = state_of(task, batch)
+    state = jax_state(task, batch)
     with PLATFORMS[platform]():
         step = training_steps(task)._jit(state)
         return step.trace(state, [], batch).lower(lowering_platforms=(platform,))
@@ -77,18 +82,9 @@ def keras_nlp_step(point, platform):
     names |= {"masked_lm_positions": "mask_positions"}
     x = {names.get(name, name): array for name, array in x.items()}
     batch = x, *y.values(), *weights.values()
-    state = state_of(model, batch)
+    state = jax_state(model, batch)
     step = jax.jit(model.train_step, donate_argnums=0)
     return step.trace(state, batch).lower(lowering_platforms=(platform,))
-
-
-def state_of(model, batch):
-    """Returns the variables that a step changes, as JAX's arrays."""
-    specs = keras.tree.map_structure(lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch)
-    model._symbolic_build(data_batch=specs)
-    kinds = ("trainable_variables", "non_trainable_variables")
-    kinds += ("optimizer_variables", "metrics_variables")
-    return model._get_jax_state(**dict.fromkeys(kinds, True))
 
 
 if __name__ == "__main__":

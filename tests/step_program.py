@@ -110,7 +110,7 @@ def lowered_step(task):
 
 def _lowered_by_jax(task, batch, platform="cuda"):
     """The program of the step that `fit` and the commands call."""
-    state = _jax_state(task, batch)
+    state = jax_state(task, batch)
     steps = training_steps(task)
     assert steps is not None
     return lowered_by_jax(steps._jit(state), state, [], batch, platform=platform)
@@ -122,7 +122,7 @@ def lowered_for_tpu(task):
         return _lowered_by_jax(task, batches(task, count=90), platform="tpu")
 
 
-def _jax_state(task, batch):
+def jax_state(task, batch):
     """What a step changes: weights, other variables, the optimizer's, those of metrics."""
     specs = keras.tree.map_structure(lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch)
     task._symbolic_build(data_batch=specs)
@@ -146,7 +146,7 @@ def kept_for_the_gradient(task):
         return jax.tree.leaves(jax.vjp(loss, trained)[1])
 
     with for_gpu():
-        return jax.eval_shape(of_forward_pass, *_jax_state(task, batch))
+        return jax.eval_shape(of_forward_pass, *jax_state(task, batch))
 
 
 def lowered_by_jax(function, *arguments, platform="cuda"):

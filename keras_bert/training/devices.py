@@ -16,18 +16,23 @@ def scope_of_run(settings, report, *, command):
     Gives the settings with the `dtype` of its devices.
     """
     with scope_of(settings.strategy, report):
-        settings = with_dtype(settings, report)
+        earlier = None
         if Devices().workers == 1:  # of several, the chief reports an error when all have read
             force, inputs = settings.force, settings.paths()
-            check_output(settings.output, command=command, force=force, inputs=inputs)
-        yield settings
+            earlier = check_output(settings.output, command=command, force=force, inputs=inputs)
+        yield with_dtype(settings, report, earlier=None if settings.force else earlier)
 
 
-def with_dtype(settings, report):
-    """The settings with the `dtype` that the devices in scope are fastest in, if none is given."""
+def with_dtype(settings, report, *, earlier=None):
+    """The settings with the `dtype` that the devices in scope are fastest in, if none is given.
+
+    A run that resumes keeps that of `earlier`, its run.json.
+    """
     if settings.dtype is not None:
         return settings
     dtype = "mixed_bfloat16" if computes_in_bfloat16() else "float32"
+    if earlier is not None:
+        dtype = earlier["settings"].get("dtype", dtype)
     if dtype != "float32":
         report(f"Computing in {dtype}, in which this device is faster. The weights are float32.")
     return dataclasses.replace(settings, dtype=dtype)
