@@ -71,8 +71,8 @@ def test_pairs_and_scores(model, options):
     with pytest.raises(ValueError, match="was trained on pairs of texts. Received: single texts"):
         classifier.predict(TEXTS)
     scores = [1.0, 3.0] * 4
-    regressor = TextRegressor(model, **options).fit(TEXTS, scores)
-    assert regressor.score(TEXTS, scores) > 0  # that of the mean of the scores
+    regressor = TextRegressor(model, **{**options, "epochs": 24}).fit(TEXTS, scores)
+    assert regressor.score(TEXTS, scores) > 0.5
     assert TextRegressor(model, **few).fit(pairs, scores).predict(pairs).shape == (8,)
 
 

@@ -50,7 +50,7 @@ def arguments(data, **changes):
         "data": data,
         "vocab": data / "vocab.txt",
         "architecture": str(data.parent / "elmo.json"),
-        "steps": 40,
+        "steps": 60,
         "batch_size": 16,
         "learning_rate": 0.04,
         "checkpoint_every": 20,
@@ -73,8 +73,7 @@ def test_pretraining_learns_in_both_directions(pretrained):
     assert math.log(len(VOCABULARY)) == pytest.approx(start["forward_lm_loss"], rel=0.1)
     # Each word is followed by the next of a circle, so both neighbours can be told.
     for way in ("forward_lm", "backward_lm"):
-        # Less than the unigram entropy, which is what a model without neighbours can reach.
-        assert end[f"{way}_loss"] < math.log(WORDS) - 0.1
+        assert end[f"{way}_loss"] < 0.9 * math.log(WORDS)  # the unigram entropy
         for split in (end, metrics["train"]):
             perplexity = split[f"{way}_perplexity"]
             assert perplexity == pytest.approx(math.exp(split[f"{way}_loss"]), rel=1e-4)
