@@ -33,17 +33,28 @@ TABLE = pd.DataFrame(
 )
 
 
-def classifier(labels, size):
+def classifier(labels, *, halved):
+    """A classifier for which `halved`, one of its labels, is the answer of half of the texts."""
     tokenizer = make_tokenizer()
-    task = kb.Classifier(make_encoder(tokenizer), tokenizer, labels=labels)
-    shaken(task, size=size)
+    task = shaken(kb.Classifier(make_encoder(tokenizer), tokenizer, labels=labels))
     task.columns = {"text": ["message"], "label": ["label"]}
+    distances = []
+    for prediction in kb.predict(task, TABLE):
+        logits = {n: math.log(max(p, 1e-9)) for n, p in prediction["probabilities"].items()}
+        own = logits.pop(halved)
+        distances.append(max(logits.values()) - own)
+    bias = task.classifier.bias.numpy()
+    bias[task.labels.index(halved)] += np.median(distances)
+    task.classifier.bias.assign(bias)
     return task
 
 
 @pytest.fixture(scope="module")
 def tasks():
-    return [classifier(["ham", "spam"], 1.0), classifier(["eggs", "ham", "spam"], 2.0)]
+    return [
+        classifier(["ham", "spam"], halved="ham"),
+        classifier(["eggs", "ham", "spam"], halved="eggs"),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +103,16 @@ def test_the_same_model_has_no_difference(tasks):
         assert metric["difference"] == metric.get("low", 0) == metric.get("high", 0) == 0
     assert compared["mcnemar"]["p_value"] == 1 and not any(compared["changed"].values())
     assert "did not change" in describe_comparison(compared)
+
+
+@pytest.mark.parametrize(("ending", "read"), [("csv", pd.read_csv), ("parquet", pd.read_parquet)])
+def test_a_table_without_changes_has_the_columns_of_one_with_changes(tasks, tmp_path, ending, read):
+    output = tmp_path / f"changed.{ending}"
+    columns = []
+    for models in (tasks, [tasks[1], tasks[1]]):  # the second replaces the table of the first
+        kb.compare(models, TABLE, output=output, force=True, report=[].append)
+        columns.append(read(output).columns.tolist())
+    assert columns[0] == columns[1] and read(output).empty
 
 
 class Right:
@@ -163,7 +184,7 @@ def test_mcnemar_is_the_exact_binomial_test(only_old, only_new):
 def test_examples_that_one_model_leaves_out_are_left_out_for_both(tasks, tmp_path):
     table = TABLE.assign(body=TABLE["message"])
     table.loc[3, "body"] = None
-    other = classifier(["eggs", "ham", "spam"], 2.0)
+    other = classifier(["eggs", "ham", "spam"], halved="eggs")
     other.columns = {"text": ["body"], "label": ["label"]}
     lines = []
     compared = kb.compare([tasks[1], other], table, report=lines.append)
