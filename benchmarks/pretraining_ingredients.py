@@ -184,7 +184,7 @@ def scores_of(folder, pairs):
     texts = [text for _, *both in pairs for text in both]
     task = kb.load_task(folder)
     if "replaced_tokens" in task.output:
-        scores = [of_text for batch in _batches(texts) for of_text in _unreplaced(task, batch)]
+        scores = [score for batch in _batches(texts) for score in _unreplaced(task, batch)]
     else:
         scores = [found.log_probability for found in kb.surprisal(model=task, text=texts)]
     return [*zip(scores[::2], scores[1::2], strict=True)]

@@ -61,7 +61,7 @@ def main():
             print(json.dumps(read(Path(corpus), vocab, arguments.way)))
             return
         examples = {"squad": squad, "books": books}[corpus](arguments.data)
-        way = {"ours": ours, "theirs": theirs}[who](vocab)
+        way = {"ours": our_windows, "theirs": their_windows}[who](vocab)
         print(json.dumps(measure(way, examples, arguments.megabytes[0] * MEGABYTE)))
         return
     if arguments.file:
@@ -140,7 +140,7 @@ def chunked(examples):
             chunk, weight = [], 0
 
 
-def ours(vocab):
+def our_windows(vocab):
     import numpy as np
     import tensorflow as tf
 
@@ -177,7 +177,7 @@ def our_rows(vocab):
     )
 
 
-def theirs(vocab):
+def their_windows(vocab):
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(vocab)

@@ -81,8 +81,8 @@ def check_spans(outputs, answer):
     spans = answer["spans"]
     assert outputs["lengths"] == len(spans)
     assert texts_of(outputs["labels"][: len(spans)]) == [span["label"] for span in spans]
-    for ours, theirs in (("starts", "start"), ("ends", "end")):
-        assert outputs[ours][: len(spans)].tolist() == [span[theirs] for span in spans]
+    for column, key in (("starts", "start"), ("ends", "end")):
+        assert outputs[column][: len(spans)].tolist() == [span[key] for span in spans]
     near(outputs["scores"][: len(spans)], [span["score"] for span in spans])
 
 

@@ -287,8 +287,8 @@ def id_requests(*, choices):
     batches = [good, padded, *bad]
     if choices:
         batches = [{key: [rows * 2] for key, rows in one.items()} for one in batches]
-    none = {key: np.array(rows)[:0] for key, rows in batches[0].items()}
-    return [*batches, none]
+    no_rows = {key: np.array(rows)[:0] for key, rows in batches[0].items()}
+    return [*batches, no_rows]
 
 
 def ask_in_a_process(asked, *, models, place):
@@ -446,15 +446,17 @@ def check_near(name, outputs, expected, precision):
     """The answers to some requests in another precision, and the same in float32."""
     bound, least = BOUNDS[precision]
     in_size = IN_SIZE.get(name, [])
-    for ours, theirs in zip(outputs, expected, strict=True):
+    for actual, wanted in zip(outputs, expected, strict=True):
         for key in in_size:
-            assert difference(theirs[key], ours[key], precision=precision) < 0.1
+            assert difference(wanted[key], actual[key], precision=precision) < 0.1
     same = []
-    for ours, theirs in zip(answers_by_example(outputs), answers_by_example(expected), strict=True):
-        same.append(decoded(ours) == decoded(theirs))
-        for key in {"score", "scores", "probabilities"} & {*ours} - {*in_size}:
+    for actual, wanted in zip(
+        answers_by_example(outputs), answers_by_example(expected), strict=True
+    ):
+        same.append(decoded(actual) == decoded(wanted))
+        for key in {"score", "scores", "probabilities"} & {*actual} - {*in_size}:
             if same[-1] or key == "probabilities":
-                arrays = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (ours, theirs)]
+                arrays = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (actual, wanted)]
                 assert np.abs(np.subtract(*arrays)).max(initial=0) < bound, key
     assert np.mean(same) >= least, np.mean(same)
 
@@ -676,9 +678,9 @@ def test_a_batch_of_none_has_the_axes_of_any(asked, name):
     pairs = [(answers["serving_default"][0], answers["serving_default"][3])]
     pairs += [(answers[key][0], answers[key][-1]) for key in ("examples", "ids") if key in answers]
     assert len(pairs) == (2 if name in WITHOUT_IDS else 3)
-    for one, none in pairs:
-        assert {key: array.shape[0] for key, array in none.items()} == dict.fromkeys(one, 0)
-        for key, array in none.items():
+    for one, empty in pairs:
+        assert {key: array.shape[0] for key, array in empty.items()} == dict.fromkeys(one, 0)
+        for key, array in empty.items():
             assert array.ndim == one[key].ndim and array.dtype == one[key].dtype
 
 
@@ -714,9 +716,9 @@ def test_ids_are_answered_as_texts_are(asked, models, name):
         near(answers["start_logits"], expected["start_logits"])
         near(answers["end_logits"], expected["end_logits"])
         return
-    of_texts = rows(asked, name)
+    rows_of_texts = rows(asked, name)
     for actual, number in zip(answers_by_example([answers]), FITTING, strict=True):
-        expected = of_texts[number]
+        expected = rows_of_texts[number]
         if "tags" in actual:
             is_first = actual["tags"] != b""
             assert is_first.sum() == expected["lengths"] > 0
@@ -786,8 +788,8 @@ def test_nothing_tells_where_or_by_whom_it_was_made(folder):
     names = {getpass.getuser(), socket.gethostname()} - {"root"}
     for path in folder.rglob("*"):
         if path.is_file():
-            held = path.read_bytes()
-            told = [told for told in places | names if len(told) > 3 and told.encode() in held]
+            content = path.read_bytes()
+            told = [told for told in places | names if len(told) > 3 and told.encode() in content]
             assert not told, (path, told)
 
 

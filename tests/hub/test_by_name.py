@@ -38,8 +38,8 @@ def published(hub, folder, tmp_path):
 
 def same(model, folder):
     """Whether an encoder has the weights of a folder."""
-    theirs, _ = kb.load(folder)
-    pairs = zip(model.get_weights(), theirs.get_weights(), strict=True)
+    saved, _ = kb.load(folder)
+    pairs = zip(model.get_weights(), saved.get_weights(), strict=True)
     return all(np.array_equal(a, b) for a, b in pairs)
 
 

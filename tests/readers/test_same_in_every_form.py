@@ -104,8 +104,8 @@ def test_given_columns_and_those_of_training_are_the_same(rows, folder):
     schema = {"text": ["phrase"], "label": ["verdict"]}
     for data in files(frame, folder):
         assert outcome(data, **given) == expected
-        of_training = outcome(data, schema=schema)
-        assert of_training == expected
+        found_by_schema = outcome(data, schema=schema)
+        assert found_by_schema == expected
         assert outcome(data, need_labels=False, **given) == outcome(
             frame, need_labels=False, **given
         )

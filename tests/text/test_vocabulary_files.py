@@ -113,8 +113,8 @@ def test_another_tokenizer_is_replaced_only_if_asked(tmp_path):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     write_folder(tmp_path, NEW["wordpiece"], overwrite=True, lowercase=True)
     assert open_folder(tmp_path) == (NEW["wordpiece"], True, BERT_TEMPLATE)
-    of_both = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
-    assert names(tmp_path) == of_both
+    names_of_both = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+    assert names(tmp_path) == names_of_both
 
 
 @pytest.mark.parametrize("algorithm", NEW)

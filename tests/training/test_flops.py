@@ -55,9 +55,13 @@ def forward(outputs, n):
         "sentence_order": product(1, 4, 4) + product(1, 4, 2),
     }
     if "replaced_tokens" in outputs:  # a generator of size 1 over embeddings of size 4
-        of_layer = 4 * product(n, 1, 1) + product(n, 1, 4) + product(n, 4, 1) + 2 * product(n, 1, n)
+        layer_flops = (
+            4 * product(n, 1, 1) + product(n, 1, 4) + product(n, 4, 1) + 2 * product(n, 1, n)
+        )
         parts["masked_lm"] = product(p, 1, 4) + product(p, 4, 10)
-        parts["replaced_tokens"] = product(n, 4, 1) + of_layer + product(n, 4, 4) + product(n, 4, 1)
+        parts["replaced_tokens"] = (
+            product(n, 4, 1) + layer_flops + product(n, 4, 4) + product(n, 4, 1)
+        )
     return blocks(n) + sum(parts[name] for name in outputs)
 
 

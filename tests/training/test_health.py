@@ -131,13 +131,13 @@ def test_a_discriminator_tells_what_is_replaced(area, steps, is_healthy):
 
 
 def test_the_loss_of_a_discriminator_may_rise_and_that_of_its_generator_may_not():
-    def course(*of_generator):
+    def course(*generator_losses):
         history = [
             {
                 "step": step,
                 "eval": {"loss": 20.0 + step, "masked_lm_loss": x, "replaced_tokens_loss": 0.3},
             }
-            for step, x in enumerate(of_generator)
+            for step, x in enumerate(generator_losses)
         ]
         return health(metrics(history=history))["findings"]
 

@@ -152,8 +152,8 @@ def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments,
         for name in ("expected", "labels")
     )
     for average in ("micro", "macro"):
-        theirs = f1_score(expected, said, average=average, zero_division=0)
-        assert measures[f"{average}_f1"] == pytest.approx(theirs)
+        their_f1 = f1_score(expected, said, average=average, zero_division=0)
+        assert measures[f"{average}_f1"] == pytest.approx(their_f1)
     assert measures["subset_accuracy"] == pytest.approx(accuracy_score(expected, said))
 
 
