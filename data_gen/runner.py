@@ -336,15 +336,15 @@ class WorkerPool:
                 command += " >/dev/null 2>&1"
             self.environment = SubprocessSDKEnvironment.from_command_string(command_string=command)
             return
-        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._requests, program_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._program = subprocess.Popen(
             _PROGRAM,
-            stdin=theirs,
+            stdin=program_end,
             stdout=log,
             stderr=log,
             start_new_session=True,  # Ctrl-C is handled by this process
         )
-        theirs.close()
+        program_end.close()
         self.environment = _PoolEnvironment(id(self))
 
     def __enter__(self):
@@ -367,10 +367,10 @@ class WorkerPool:
 
     def start(self, environment):
         """Starts a worker with these environment variables; returns its liveness socket."""
-        connection, theirs = socket.socketpair()
-        with theirs:
+        connection, worker_end = socket.socketpair()
+        with worker_end:
             message = json.dumps(environment).encode()
-            socket.send_fds(self._requests, [message], [theirs.fileno()])
+            socket.send_fds(self._requests, [message], [worker_end.fileno()])
         return connection
 
     def fail(self):

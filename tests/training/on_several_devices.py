@@ -36,7 +36,7 @@ from keras_bert.tasks.classification.ranking_losses import ListLoss
 from keras_bert.tasks.losses import GlobalMean, LossOfWholeBatch
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
-from keras_bert.tasks.text_embedding.losses import OF_ROWS, GroupLoss
+from keras_bert.tasks.text_embedding.losses import ROW_LOSSES, GroupLoss
 from keras_bert.training import loop
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune
@@ -532,7 +532,7 @@ def test_a_loss_of_a_whole_batch_is_that_of_one_device(name):
     vectors = tf.constant(rng.normal(size=(7, texts, 4)), tf.float32)
     labels = tf.ones([7, 3]) if texts == 3 else tf.constant(rng.integers(0, 2, (7, 1)), tf.float32)
     batch = [labels, vectors]
-    if name in OF_ROWS:
+    if name in ROW_LOSSES:
         batch.append(tf.range(7, dtype=tf.float32))
     check_of_whole_batch(GroupLoss(name, **GROUP_LOSSES[name]), batch)
 
