@@ -173,7 +173,7 @@ def start(arguments, model, seed):
 
 
 def measured(arguments, *, model, data, count, rate, least_steps, seed, lora_rank=None):
-    """What a cell gives: the task's metric, classes that are never predicted, steps and seconds."""
+    """A cell's results: the task's metric, classes that are never predicted, steps and seconds."""
     import keras
 
     from keras_bert.tasks import task_class

@@ -121,7 +121,7 @@ def padded(vectors):
 
 
 def tagger(width, *, units, labels):
-    """What `padded` gives -> probabilities of tags (B, S, labels)."""
+    """The result of `padded` -> probabilities of tags (B, S, labels)."""
     inputs = {
         "vectors": keras.Input((None, width), name="vectors"),
         "mask": keras.Input((None,), dtype="int32", name="mask"),

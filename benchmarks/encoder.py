@@ -124,7 +124,7 @@ def one_thread_each():
 
 
 def in_a_process_of_its_own(choices, *, rounds):
-    """Measures a point where nothing is left in memory of the one before (base takes 6 GiB)."""
+    """Measures a point when nothing is left in memory of the one before (base takes 6 GiB)."""
     names = ("--architecture", "--length", "--padding", "--dtype")
     flags = [str(x) for pair in zip(names, choices, strict=True) for x in pair]
     command = [sys.executable, __file__, "--here", "--rounds", str(rounds), *flags]

@@ -1,4 +1,4 @@
-"""What the choices of pre-training are worth: on sixteen novels, one change at a time.
+"""The worth of the choices of pre-training: on sixteen novels, one change at a time.
 
     python benchmarks/pretraining_choices.py regime --output runs/regime
     python benchmarks/pretraining_choices.py objectives --output runs/objectives --num-seeds 3

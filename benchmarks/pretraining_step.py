@@ -52,7 +52,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# What imports TensorFlow is imported where it is used: a machine with a GPU may have JAX alone.
+# What imports TensorFlow is imported when it is used: a machine with a GPU may have JAX alone.
 import keras
 import numpy as np
 from pretraining_contenders import (
@@ -367,7 +367,7 @@ def steps_on_gpu(point, arguments, turns):
 
 
 def forward_on_gpu(point, arguments, turns):
-    """As `steps_on_gpu`, of the encoder's forward pass."""
+    """Measures the encoder's forward pass as `steps_on_gpu` measures steps."""
     from steps_on_jax import forward_seconds
 
     encoder, ((inputs, _, _),) = our_encoder(point, dtype=point.dtype), point.batches()

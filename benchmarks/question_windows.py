@@ -112,7 +112,7 @@ def books(data):
 
 
 def measure(way, examples, size):
-    """What `way`, from (question, context) pairs to a number of windows, does in `size` bytes."""
+    """Measures `way`, from (question, context) pairs to a number of windows, on `size` bytes."""
     chunks = chunked(examples)
     way(next(chunks)[0])
     wall, cpu, done, windows = time.perf_counter(), time.process_time(), 0, 0
@@ -219,7 +219,7 @@ def measure_file(data, size):
 
 
 def read(file, vocab, way):
-    """What a file of questions takes in this process."""
+    """The cost of reading a file of questions in this process."""
     from keras_bert.readers.squad import QuestionSource
 
     examples_of = our_rows(vocab)

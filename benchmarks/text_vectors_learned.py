@@ -1,4 +1,4 @@
-"""What text vectors learn: MiniLM trained by `keras_bert.finetune`, before and after.
+"""The gains of trained text vectors: MiniLM before and after `keras_bert.finetune`.
 
     python benchmarks/text_vectors_learned.py --output runs/vectors --seeds 0 1 2
     python benchmarks/text_vectors_learned.py --output runs/vectors --seeds 0 1 2 \

@@ -116,7 +116,7 @@ class Progress:
             self._bar.update(finished, total=total, description=description)
 
     def _poll(self, bar):
-        # Listing a folder of another file system takes long: elsewhere.News does it.
+        # Listing a folder of another file system takes long: remote_runners.News does it.
         if self.folder is not None and is_local(self.folder.path):
             self.show(self.shards())
 
@@ -319,7 +319,7 @@ class WorkerPool:
     the liveness socket. Nothing is ever written into it: the worker's end is closed when the worker
     ends, and then the job fails instead of waiting for it forever.
 
-    The output of workers goes to the open file `log` (where a fork is not safe, nowhere), or to
+    The output of workers goes to the open file `log` (nowhere if a fork is not safe), or to
     this process's own output if that is None. When the pool is left by an exception, or this
     process ends, workers that are not done are killed. `has_lost_a_worker` is whether one was ended
     by something else.
@@ -330,7 +330,7 @@ class WorkerPool:
     def __init__(self, log=None):
         self._program = None
         self.has_lost_a_worker = False
-        if sys.platform != "linux":  # where a fork is not safe
+        if sys.platform != "linux":  # a fork is not safe there
             command = f"exec {shlex.join([*_PROGRAM, '--alone'])}"
             if log:
                 command += " >/dev/null 2>&1"

@@ -123,7 +123,7 @@ def lowered_for_tpu(task):
 
 
 def jax_state(task, batch):
-    """What a step changes: weights, other variables, the optimizer's, those of metrics."""
+    """Variables that a step changes: weights, other variables, the optimizer's, the metrics'."""
     specs = keras.tree.map_structure(lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch)
     task._symbolic_build(data_batch=specs)
     kinds = ("trainable_variables", "non_trainable_variables")

@@ -178,7 +178,7 @@ def test_the_listed_conveniences_are_there():
 
 
 def test_tasks_name_features_and_signatures_of_their_own_family():
-    """What a task names as a text is loaded when it is first called, as a late import is."""
+    """A module that a task names as a text is loaded when first called, as a late import is."""
     named = set()
     for name, path in KERAS_BERT.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

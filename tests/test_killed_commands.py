@@ -264,7 +264,7 @@ class KeptRunSettings(KeepSettings, RunSettings):
 
 
 def test_training(task, instant, tmp_path):
-    """What a run publishes, in its order: run.json, checkpoints, the best model, the results. A
+    """Files that a run publishes, in order: run.json, checkpoints, the best model, the results. A
     pre-training run's are these but for the best model. The weights tell the step: those of a
     checkpoint that was not gone on with would be others.
     """

@@ -45,7 +45,7 @@ def randomized(model):
 
 
 def logits(model, task):
-    """Those of both, of the same batch."""
+    """The logits of both, of the same batch."""
     inputs = batch(task.config)
     with torch.no_grad():
         expected = model(**their_inputs(inputs, names=task.encoder.input_names)).logits.numpy()

@@ -167,7 +167,7 @@ def answer(name, folder, *, predicts):
 
 
 def read_data(folder):
-    """What training and `inspect` read of a data folder."""
+    """Reads of a data folder what training and `inspect` read."""
     opened = DataFolder.open(folder)
     vocabulary, card = opened.vocabulary(), opened.card
     opened.check_vocabulary(vocabulary)

@@ -1,4 +1,4 @@
-"""Where transformers drops activations in RoBERTa's classifier, and where its `generate` stops."""
+"""Dropout in RoBERTa's classifier and the end of generated texts are those of transformers."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What classes of `transformers` have computed is what their folders compute here."""
+"""Folders of classes of `transformers` compute here what the classes have computed."""
 
 import json
 

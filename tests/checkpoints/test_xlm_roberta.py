@@ -73,7 +73,7 @@ def batch():
 
 
 def outputs_of(name, model, batch):
-    """What our model makes of a batch, under the names of transformers."""
+    """The outputs of our model for a batch, under the names of transformers."""
     if name.endswith("Model"):
         return {"last_hidden_state": np.asarray(encode(model, batch)["sequence_output"])}
     outputs = model({key: batch[key] for key in model.input})

@@ -203,7 +203,7 @@ def test_documents_longer_than_the_limit_are_cut_at_lines(tmp_path, monkeypatch)
 
 
 def counted(path):
-    """What is told of a file's documents, whatever blocks they are in."""
+    """The counts of a file's documents, whatever blocks they are in."""
     total = Counter()
     for window in find(path):
         for block in blocks(window):

@@ -1,4 +1,4 @@
-"""What a person sees of the rows that a job made, and what a check of all of them finds."""
+"""`inspect` shows the rows that a job made, and a check of all of them finds what is wrong."""
 
 import random
 import re

@@ -325,7 +325,7 @@ def test_outputs_and_sizes():
 
 @pytest.mark.parametrize(("name", "parameters"), [("elmo-small", 13.6), ("elmo", 93.6)])
 def test_the_published_sizes(name, parameters):
-    """Those that AllenNLP states, in millions; they do not depend on the vocabulary."""
+    """AllenNLP states them, in millions; they do not depend on the vocabulary."""
     count = BilmConfig.preset(name, vocab_size=1000).parameter_count()
     assert count / 1e6 == pytest.approx(parameters, abs=0.05)
 

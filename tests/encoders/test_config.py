@@ -173,7 +173,7 @@ def test_an_extra_key_must_not_be_a_field_or_too_deep():
 
 
 def test_a_config_of_another_encoder():
-    """What `EncoderConfig` gives to each: fields, unknown keys, refused values."""
+    """`EncoderConfig` gives to each: fields, unknown keys, refused values."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
     class GruConfig(EncoderConfig):

@@ -119,7 +119,7 @@ def test_prefill_is_as_many_steps(encoder, batch):
 
 @pytest.mark.peers
 def test_gradients(their_model, batch):
-    """Of the sum of squares of all logits, by each weight."""
+    """The gradients of the sum of squares of all logits, by each weight."""
     import tensorflow as tf
 
     model, folder = their_model

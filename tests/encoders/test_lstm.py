@@ -173,7 +173,7 @@ def test_the_precision_of_weights_and_states(encoder):
 
 
 def ratios(dropped, intact):
-    """What each value was multiplied by."""
+    """The factor that each value was multiplied by."""
     assert np.abs(intact).min() > 0
     return dropped / intact
 

@@ -421,7 +421,7 @@ def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examp
 @pytest.mark.peers
 @pytest.mark.parametrize("row", filter(is_standard, rows()), ids=described)
 def test_a_class_of_transformers_computes_the_same(row, start, examples, tmp_path):
-    """What it writes is the same task, too."""
+    """The folder that it writes is the same task, too."""
     data = examples(row)
     metrics = trained(row, start(row), data, tmp_path / "run")["dev"]
     model = tmp_path / "run" / "model"

@@ -1,4 +1,4 @@
-"""What the SavedModel of each task type answers, compared with what `predict` gives."""
+"""The answers of the SavedModel of each task type, compared with those of `predict`."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def check_score(outputs, answer):
 
 
 def check_vector(outputs, answer):
-    """Of pairs `predict` gives the similarity alone."""
+    """`predict` gives of pairs the similarity alone."""
     if "embedding" in answer:
         near(outputs["embedding"], answer["embedding"])
     assert np.isfinite(outputs["embedding"]).all()

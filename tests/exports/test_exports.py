@@ -235,7 +235,7 @@ def drawn(models):
 
 
 def requests(name, folder, drawn):
-    """What is asked -> its signature and requests, each a dictionary of lists."""
+    """The name of what is asked -> its signature and requests, each a dictionary of lists."""
     parts = [some_inputs(name, slice(*edges)) for edges in zip(CUTS, CUTS[1:], strict=False)]
     columns = some_inputs(name, slice(3, 43))
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -292,7 +292,7 @@ def id_requests(*, choices):
 
 
 def ask_in_a_process(asked, *, models, place):
-    """What `client.py`, in the folder `place` and nothing else, says of what is asked of models."""
+    """Runs `client.py`, in the folder `place` and nothing else, for its answers of models."""
     (place / "client.py").write_text((HERE / "client.py").read_text())
     (place / "asked").write_bytes(pickle.dumps(asked))
     run = subprocess.run(
@@ -316,7 +316,7 @@ def ask_in_a_process(asked, *, models, place):
 
 @pytest.fixture(scope="module")
 def answered(request, folder, models, in_bfloat16, drawn, tmp_path_factory):
-    """What the process says of the models of all folders: their path -> answers, operations."""
+    """The process's answers about the models of all folders: their path -> answers, operations."""
     asked = {f"savedmodels/{name}": requests(name, folder, drawn[name]) for name in models}
     for name in in_bfloat16:
         some = some_inputs(name, slice(3, 103))
@@ -335,7 +335,7 @@ def answered(request, folder, models, in_bfloat16, drawn, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def asked(answered, models):
-    """What it says of the folder of all models: kind -> answers of each signature, operations."""
+    """Its answers about the folder of all models: kind -> answers of each signature, operations."""
     return {name: answered[f"savedmodels/{name}"] for name in models}
 
 
@@ -435,7 +435,7 @@ def test_an_export_that_does_not_say_its_task_is_rejected(folder):
 
 
 def decoded(row):
-    """What an answer says in words and places, without numbers of the model."""
+    """The words and places of an answer, without numbers of the model."""
     names = ("label", "choice", "given", "words", "tokens", "tags", "labels", "answer")
     names += ("lengths", "starts", "ends", "start", "end")
     count = row.get("lengths")  # behind them is padding
@@ -773,7 +773,7 @@ def test_a_turkish_locale_changes_nothing(answered):
 
 
 def test_only_operations_that_servers_have(asked):
-    """Those of TensorFlow Serving 2.17, which later ones have, too (see the list's first lines)."""
+    """TensorFlow Serving 2.17 has them, and so have later ones (see the list's first lines)."""
     lines = (HERE / "serving_operations.txt").read_text().splitlines()
     supported = {line for line in lines if not line.startswith("#")}
     assert len(supported) > 1000

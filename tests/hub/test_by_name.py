@@ -256,7 +256,7 @@ def embedder(folder):
 
 
 def test_a_text_embedder_by_name(embedder, hub, tmp_path):
-    """Of another program, whose config.json names no task."""
+    """It is of another program, whose config.json names no task."""
     embedder.save(tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     del config["keras_bert"]

@@ -61,7 +61,7 @@ def test_the_card_has_the_hubs_metadata_and_no_path_of_this_machine(model):
 
 @pytest.mark.peers
 def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
-    """As the card's own blocks do it, from the folder."""
+    """The card's own blocks open it, from the folder."""
     text = (model / "README.md").read_text()
     blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
     assert len(blocks) == 2

@@ -16,7 +16,7 @@ RNG = make_rng(4)
 
 
 def compiled(function, *arguments):
-    """What XLA's program of a function returns for arrays."""
+    """The result of XLA's program of a function for arrays."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -50,7 +50,7 @@ def normal(*shape):
 
 
 def rounded(x):
-    """As bfloat16 has it."""
+    """Rounds to bfloat16."""
     return np.array(ops.cast(ops.cast(x, "bfloat16"), "float32"))
 
 

@@ -1,4 +1,4 @@
-"""What annotation tools and other programs write: read rightly, left out and counted, or named."""
+"""Files of annotation tools and other programs: read rightly, left out and counted, or named."""
 
 import itertools
 import json

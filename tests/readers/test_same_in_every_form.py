@@ -40,7 +40,7 @@ def read(data, **options):
 
 
 def outcome(data, **options):
-    """As `read`, or the error without the name of the source."""
+    """The result of `read`, or the error without the name of the source."""
     try:
         return read(data, **options)
     except ValueError as error:

@@ -69,7 +69,7 @@ def test_squad_on_one_line_or_indented_and_json_lines_give_the_same(write):
 
 
 def test_a_file_on_one_line_is_parsed_once(write, monkeypatch):
-    """As SQuAD's are, of up to 42 MB; the text as an object takes several times as much memory."""
+    """SQuAD's files are, of up to 42 MB; a text as an object takes several times as much memory."""
     parsed = []
     monkeypatch.setattr(
         "keras_bert.readers.squad.parsed_json",

@@ -99,7 +99,7 @@ def written(names, rows, form, folder, *, header):
 
 
 def table_of(data, names, rows, form, *, header, kind):
-    """What pandas makes of it."""
+    """The table that pandas makes of it."""
     if form not in _SEPARATORS:
         return pandas.DataFrame(rows, columns=names, dtype=object).infer_objects()
     types = {"dtype": str} if kind == "codes" else {}

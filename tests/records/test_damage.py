@@ -61,7 +61,7 @@ def flipped(data):
 
 
 def header(length):
-    """What a record of so many bytes begins with: its length and a checksum, a CRC-32C."""
+    """The beginning of a record of so many bytes: its length and a checksum, a CRC-32C."""
     check = 0xFFFFFFFF
     for byte in struct.pack("<Q", length):
         check ^= byte
@@ -85,7 +85,7 @@ def other_length(data):
 
 
 def starts(data):
-    """Where each record of a file's bytes starts: its length, a checksum, itself, a checksum."""
+    """The starts of the records in a file's bytes: its length, a checksum, itself, a checksum."""
     positions = [0]
     while positions[-1] < len(data):
         start = positions[-1]

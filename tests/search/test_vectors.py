@@ -132,7 +132,7 @@ def test_codes_are_those_of_sentence_transformers(quantised):
 
 
 def test_scores_of_codes_are_those_of_sentence_transformers(quantised):
-    """Those that it finds; it searches with rounded queries first, and finds others."""
+    """It searches with rounded queries first, and finds others: its results are compared."""
     corpus, queries = quantised
     codes = Int8Vectors.of(corpus)
     for query, expected in zip(queries, VALUES["search_uint8_rescored_multiplier_4"], strict=True):

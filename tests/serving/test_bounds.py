@@ -219,7 +219,7 @@ def test_requests_beyond_the_capacity_are_rejected(server, gate):
 
 
 def test_slow_clients_block_others_until_their_time_is_over(server, monkeypatch, set_timeout):
-    """As many as the server takes, of each kind."""
+    """There are as many as the server takes, of each kind."""
     set_timeout(0.5)
     monkeypatch.setattr(server._uvicorn.config, "timeout_keep_alive", 0.5)
     for start in (b"", b"Content-Length: 100\r\n\r\n{"):

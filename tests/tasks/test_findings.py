@@ -1,4 +1,4 @@
-"""What a run and `fit` say about examples and results, with the flag that helps."""
+"""Findings of a run and of `fit` about examples and results, with the flag that helps."""
 
 import json
 import re

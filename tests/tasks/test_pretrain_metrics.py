@@ -1,4 +1,4 @@
-"""What pre-training tasks measure: by head, and by what the model saw in a token's place."""
+"""Metrics of pre-training tasks: by head, and by what the model saw in a token's place."""
 
 import keras
 import numpy as np

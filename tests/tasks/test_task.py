@@ -1,4 +1,4 @@
-"""What all tasks have in common."""
+"""Behaviour that all tasks have in common."""
 
 import inspect
 import re

@@ -299,7 +299,7 @@ def test_texts_come_back(our_tokenizers, their_tokenizers, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_offsets_are_those_of_the_tokenizers_library(our_tokenizers, their_tokenizers, name):
-    """Where words are one space apart; RoBERTa's, too, leave the space out."""
+    """Words are one space apart here; RoBERTa's offsets, too, leave the space out."""
     texts = ["It's the naïve bank, 東京 😀 zzyzx!", "the lower newer (2024)", "a"]
     tokens = our_tokenizers[name].tokenize_with_offsets(texts)
     assert tokens.ids.to_list() == ids_of(their_tokenizers[name], texts)
@@ -357,7 +357,7 @@ def test_words_and_offsets(our_tokenizers, name):
 def test_where_a_space_before_every_text_is_written(
     json_adds_space, tokenizer_class, config, expected, learned, tmp_path
 ):
-    """As transformers 5: GPT-2's class reads its config alone, and others the tokenizer.json."""
+    """GPT-2's class of transformers 5 reads its config alone, and others the tokenizer.json."""
     their_tokenizer = built("gpt2", *learned["gpt2"], add_prefix_space=json_adds_space)
     folder = write("gpt2", their_tokenizer, tmp_path, tokenizer_class=tokenizer_class, **config)
     vocabulary = Tokenizer.from_folder(folder).vocabulary

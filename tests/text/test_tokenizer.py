@@ -99,7 +99,7 @@ def test_detokenize(tokenizer):
 
 
 def normal(text, lowercase):
-    """What becomes of a stretch of the user's string, in plain Python."""
+    """Normalizes a stretch of the user's string, in plain Python."""
     characters = [
         c for c in text if unicodedata.category(c) not in ("Cf", "Cs") and c not in "\x00\ufffd"
     ]

@@ -210,7 +210,7 @@ def test_the_charsmap_is_read_as_sentencepiece_reads_it():
 
 
 def test_a_tokenizer_json_in_the_shape_of_xlm_r(tmp_path):
-    """As published: Precompiled alone, and white space taken out by the splitting."""
+    """The published steps: Precompiled alone, and white space taken out by the splitting."""
     tokenizer = Tokenizer.from_folder(
         write(tmp_path / "given", model(), name="sentencepiece.bpe.model")
     )
@@ -247,7 +247,7 @@ def test_tokenizers_reads_nearly_all_texts_the_same(tokenizer, tmp_path):
 
 
 def albert_text(text):
-    """As google-research/albert's `preprocess_text` reads a text, but for white space."""
+    """Reads a text as google-research/albert's `preprocess_text` does, but for white space."""
     text = text.replace("``", '"').replace("''", '"')
     text = unicodedata.normalize("NFKD", text)
     return "".join(c for c in text if not unicodedata.category(c).startswith("M")).lower()
@@ -289,7 +289,7 @@ def test_alberts_texts_are_folded_before(tmp_path, named):
 
 
 def debertas_steps():
-    """As transformers 5 writes them for DeBERTa."""
+    """The steps that transformers 5 writes for DeBERTa."""
     spaces = {"type": "Replace", "pattern": {"Regex": r"\s{2,}|[\n\r\t]"}, "content": " "}
     strip = {"type": "Strip", "strip_left": False, "strip_right": True}
     return {"type": "Sequence", "normalizers": [spaces, {"type": "NFC"}, strip]}

@@ -89,7 +89,7 @@ def test_a_killed_save_is_never_read_as_a_mixture(tmp_path):
 
 @pytest.mark.parametrize("missing", ["vocab.json", "merges.txt", "tokenizer_config.json"])
 def test_a_part_of_a_folder_is_rejected_and_not_taken_for_uncased(tmp_path, missing):
-    """As a run that was killed between its files once left it."""
+    """A run that was killed between its files once left one."""
     write_folder(tmp_path, NEW["bpe"], lowercase=False)
     (tmp_path / "tokenizer.json").unlink()
     assert open_folder(tmp_path) == (NEW["bpe"], False, BERT_TEMPLATE)

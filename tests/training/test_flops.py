@@ -45,7 +45,7 @@ def vocabulary(p):
 
 
 def forward(outputs, n):
-    """Of a row of n tokens, 40 % of them masked, one at most 2."""
+    """The operations of a row of n tokens, 40 % of them masked, one at most 2."""
     p = {3: 1, 5: 2}[n]
     parts = {
         "masked_lm": vocabulary(p),

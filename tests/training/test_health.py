@@ -8,7 +8,7 @@ from keras_bert.training.health import health
 def metrics(
     *, steps=2000, loss=4.0, held_out=(7.0, 5.0, 4.0), wait=0.004, sentences=0.8, rows=400, **more
 ):
-    """Of a run that is healthy, unless something else is said."""
+    """The metrics of a run that is healthy, unless something else is said."""
     every = steps // (len(held_out) - 1) if len(held_out) > 1 else steps
     history = [
         {"step": n * every, "train": {"loss": value}, "eval": {"loss": value}, "input_wait": wait}

@@ -1,4 +1,4 @@
-"""What a finished run promised is checked by hash, and only files of a run are deleted."""
+"""The files of a finished run are checked by hash, and only files of a run are deleted."""
 
 import json
 
@@ -113,7 +113,7 @@ def test_what_an_interrupted_write_left_is_of_the_run(tmp_path):
 
 @pytest.mark.parametrize("command", ["pretrain", "finetune", "sweep", "glue"])
 def test_results_of_another_kind_are_a_sentence(tmp_path, command):
-    """As an earlier version, whose run.json has no hash of them, may have left them."""
+    """An earlier version, whose run.json has no hash of them, may have left them."""
     RunFolder(tmp_path, command=command, settings={}, inputs={}, has_model=False)
     for content in ('{"a": 1}', '{"steps": "1", "tasks": []}'):
         (tmp_path / "metrics.json").write_text(content)

@@ -1,4 +1,4 @@
-"""What a run that is killed in the middle leaves, and what must come of it."""
+"""Runs that are killed in the middle: what they leave, and what must come of it."""
 
 import contextlib
 import shutil

@@ -65,7 +65,7 @@ def finished(given, tmp_path_factory):
 
 
 def frozen_weights(encoder):
-    """What a frozen encoder does not train."""
+    """The weights that a frozen encoder does not train."""
     return [w for layer in (encoder.embeddings, *encoder.blocks) for w in layer.weights]
 
 

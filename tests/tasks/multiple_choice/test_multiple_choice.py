@@ -83,7 +83,7 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, seque
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("pooling", ["cls", "last+max+mean"])
 def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, sequences, tmp_path):
-    """Of every choice its [CLS] or its tokens, here of all layers, which the head mixes."""
+    """The head reads every choice's [CLS] or tokens, here of all layers, which it mixes."""
     mixed_task = MultipleChoice(
         make_encoder(task.tokenizer),
         task.tokenizer,

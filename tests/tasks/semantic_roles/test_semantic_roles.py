@@ -53,7 +53,7 @@ FAMILY = Family(
 
 
 def test_a_run_learns_whose_arguments_are_asked_for(run, files, capsys):
-    """Of two equal verbs in a sentence, each has its own."""
+    """Two equal verbs in a sentence have each its own."""
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["labels"] == LABELS and metrics["best_metric"] == "f1"
     assert metrics["dev"]["f1"] > 0.95 and metrics["dev"]["examples"] == 24
