@@ -70,7 +70,7 @@ def pytest_addoption(parser):
         "--graphs-as-written",
         action="store_true",
         help="TensorFlow optimizes the graphs of commands that are started, and none of the tests' "
-        "own processes, where that takes a fifth of the time of a short run.",
+        "own processes, in which that takes a fifth of the time of a short run.",
     )
 
     parser.addoption(

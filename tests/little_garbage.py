@@ -1,4 +1,4 @@
-"""What keeps memory and Python's garbage collector small while TensorFlow's graphs pile up."""
+"""Keeps memory and Python's garbage collector small while TensorFlow's graphs pile up."""
 
 import ctypes
 import gc

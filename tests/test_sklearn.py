@@ -241,7 +241,7 @@ FAILING = {
         check_estimator_sparse_matrix check_estimators_empty_data_messages
         check_estimators_nan_inf""",
 }
-OF_ONE = {
+OWN_FAILURES = {
     TextClassifier: {
         NUMBERS: """check_classifiers_classes check_classifiers_one_label
             check_classifiers_one_label_sample_weights check_classifiers_train""",
@@ -271,7 +271,7 @@ def as_matrix(estimator):
 def test_the_checks_of_scikit_learn(estimator):
     expected = {
         name: reason
-        for groups in (FAILING, OF_ONE[estimator])
+        for groups in (FAILING, OWN_FAILURES[estimator])
         for reason, names in groups.items()
         for name in names.split()
     }

@@ -174,8 +174,8 @@ def comparison(sides, *, samples, seed):
     if None not in are_right:
         compared["mcnemar"] = mcnemar(*are_right)
     known = [side.task.labels if side.task.MIN_LABELS else () for side in sides]
-    for name, (ours, theirs) in {"only_old": known, "only_new": known[::-1]}.items():
-        compared[name] = [label for label in ours if label not in theirs]
+    for name, (own_labels, other_labels) in {"only_old": known, "only_new": known[::-1]}.items():
+        compared[name] = [label for label in own_labels if label not in other_labels]
     return rounded(compared)
 
 

@@ -74,9 +74,9 @@ def test_each_side_is_what_evaluate_says(tasks, compared):
             assert values[name] == pytest.approx(metrics["labels"][label]["f1"], abs=1e-6)
     assert compared["examples"] == 24 and compared["metric"] == "accuracy"
     assert compared["only_old"] == [] and compared["only_new"] == ["eggs"]
-    of_both = compared["mcnemar"]
-    assert sum(of_both[name] for name in ("both", "only_old", "only_new", "neither")) == 24
-    old_right = of_both["both"] + of_both["only_old"]
+    counts = compared["mcnemar"]
+    assert sum(counts[name] for name in ("both", "only_old", "only_new", "neither")) == 24
+    old_right = counts["both"] + counts["only_old"]
     assert compared["metrics"]["accuracy"]["old"] == pytest.approx(old_right / 24, abs=1e-6)
 
 
@@ -134,9 +134,9 @@ def test_the_interval_is_that_of_scipy():
     rng = make_rng(8)
     old, new = rng.random((2, 200)) < [[0.6], [0.7]]
 
-    sides = [Side(Right(), None, [None] * 200, right.tolist()) for right in (old, new)]
+    sides = [Side(Right(), None, [None] * 200, is_right.tolist()) for is_right in (old, new)]
     metric = comparison(sides, samples=4000, seed=0)["metrics"]["right"]
-    theirs = stats.bootstrap(
+    bootstrap = stats.bootstrap(
         (new.astype(float), old.astype(float)),
         lambda new, old, axis: np.mean(new, axis=axis) - np.mean(old, axis=axis),
         paired=True,
@@ -146,8 +146,8 @@ def test_the_interval_is_that_of_scipy():
         random_state=shifted(1),
     )
     # An end is off by about 0.06 standard errors in each of the two: a fifth is far beyond both.
-    ends = theirs.confidence_interval
-    bound = 0.6 * theirs.standard_error
+    ends = bootstrap.confidence_interval
+    bound = 0.6 * bootstrap.standard_error
     assert abs(metric["low"] - ends.low) < bound and abs(metric["high"] - ends.high) < bound
     assert metric["low"] <= metric["difference"] <= metric["high"]
 
