@@ -35,6 +35,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # The dearest: one that started last would leave the other process idle.
 LONG_FILES = (
+    "test_memory.py",  # it looks through all that the process has, which is little in the beginning
     "test_jax.py",
     "test_products.py",
     "test_strategies.py",
