@@ -181,8 +181,11 @@ sys.exit(work(*json.loads(sys.argv[1]), **json.loads(sys.argv[2])))
 """
 
 
-def two_workers(output, command, given, *, dies_after=(None, None)):
-    """-> the exit statuses of two processes, of which one may be killed, and what they said."""
+def two_workers(output, command, given, *, dies_after=(None, None), dtype=None):
+    """-> the exit statuses of two processes, of which one may be killed, and what they said.
+
+    Their devices are faster in `dtype`, if it is not None.
+    """
     given = {name: str(value) for name, value in given.items()}
     # A device each, of which a process has eight here.
     environment = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
@@ -190,7 +193,7 @@ def two_workers(output, command, given, *, dies_after=(None, None)):
         processes = []
         for number in range(2):
             arguments = addresses, number, command, {**given, "output": f"{output}{number}"}
-            options = {"dies_after": dies_after[number]}
+            options = {"dies_after": dies_after[number], "dtype": dtype}
             program = [sys.executable, "-c", WORKER, json.dumps(arguments), json.dumps(options)]
             pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
             processes.append(subprocess.Popen(program, env=environment, cwd=REPOSITORY, **pipes))
@@ -211,8 +214,8 @@ def test_two_processes_pre_train_as_one_does_and_resume_if_one_is_killed(tmp_pat
         "keras-bert: Another worker has ended. Interrupted. Checkpoint saved "
         f"at step 2 in {output}0. Run the same command again to resume.\n"
     )
-    statuses, said = two_workers(output, "pretrain", given)
-    assert statuses == [0, 0], said
+    statuses, said = two_workers(output, "pretrain", given, dtype="mixed_bfloat16")
+    assert statuses == [0, 0], said  # a run keeps its own
     assert "Resumed at step 2." in said[1] and not Path(f"{output}1").exists()
     found = json.loads(Path(f"{output}0", "metrics.json").read_text())
     assert_same_histories(found, alone, to=1e-5)
