@@ -24,6 +24,7 @@ from keras_bert.checkpoints import load, save_folder
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.predict import predict
 from keras_bert.layers.kernels.program import for_gpu, for_tpu
+from keras_bert.programs import wait_for
 from keras_bert.programs.jax_steps import Steps
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetune import finetune
@@ -139,6 +140,22 @@ def test_a_run_on_several_devices_has_the_losses_of_one_and_resumes_on_another_n
         np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
 
 
+def test_negatives_of_the_whole_batch_count_on_several_devices(without_dropout, tmp_path):
+    """Batches of 8, 7 and 6 pairs on eight devices, of which rows that fill up are no negatives."""
+    rng = make_rng(3)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(4, 12))) for _ in range(21)]
+    pairs = write_examples(tmp_path / "pairs.tsv", "text-embedding", texts)
+    given = {**without_dropout, "task": "text-embedding", "train": pairs, "dev": pairs}
+    given["loss"] = "in-batch-negatives"
+    one, several = (
+        finetune(**given, output=tmp_path / strategy, strategy=strategy)
+        for strategy in ("none", "mirrored")
+    )
+    assert_same_histories(several, one, to=1e-4)
+    losses = [record["train"]["loss"] for record in one["history"]]
+    assert losses[-1] < losses[0]
+
+
 class Lowered(Exception):
     """The programs of the first step of a run, by platform, in place of the run."""
 
@@ -232,6 +249,23 @@ def test_two_processes_fine_tune_as_one_does(without_dropout, tmp_path):
     expected = weights(tmp_path / "alone")
     for name, value in weights(tmp_path / "of0").items():
         np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
+
+
+def test_a_log_step_waits_for_the_device():
+    """Without it the tokens per second are those of asking for steps."""
+    waited = []
+
+    class Value:
+        def block_until_ready(self):
+            waited.append(self)
+            return self
+
+    model = keras.Sequential()
+    wait_for(model)
+    values = [Value() for _ in range(3)]
+    model._jax_state = {"trainable_variables": values[:2], "optimizer_variables": values[2:]}
+    wait_for(model)
+    assert waited == values
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from safetensors.numpy import load_file
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.optimizers.optimizer import make_optimizer
+from keras_bert.programs import Devices, scope_of
 from keras_bert.programs.datasets import parts
 from keras_bert.programs.workers import Workers
 from keras_bert.records import DataFolder
@@ -39,7 +40,6 @@ from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.text_embedding.losses import OF_ROWS, GroupLoss
 from keras_bert.training import devices as devices_of_runs
 from keras_bert.training import loop
-from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.four_devices import see_devices
