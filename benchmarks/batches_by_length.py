@@ -1,4 +1,4 @@
-"""What batches of about one length save in fine-tuning: tokens and time a step, `mini` on SST-2.
+"""Savings of batches of about one length in fine-tuning: tokens and time a step, `mini` on SST-2.
 
 Prints the tokens of an epoch (true ones, and with padding in three ways) and the time of a training
 step with batches by length and with rows padded to 128. Needs ../shared/data beside the checkout

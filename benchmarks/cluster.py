@@ -1,4 +1,4 @@
-"""What `pretraining-data` costs on a Flink cluster: processor time, memory, bytes between workers.
+"""Costs of `pretraining-data` on a Flink cluster: processor time, memory, bytes between workers.
 
     python benchmarks/cluster.py --log cluster.jsonl --times 0 1 10 100
 
@@ -112,7 +112,7 @@ def measured(command, place, folder):
 
 
 def vertices(cluster, started):
-    """What Flink says of the parts of the latest job: name, times, bytes and records sent."""
+    """The parts of the latest job by Flink's account: name, times, bytes and records sent."""
     jobs = cluster.rest("/jobs/overview")["jobs"]
     job = cluster.rest(f"/jobs/{max(jobs, key=lambda job: job['start-time'])['jid']}")
     return [

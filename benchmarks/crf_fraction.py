@@ -1,4 +1,4 @@
-"""What a CRF adds to a step of a tagger: WNUT-17's sentences, MiniLM's weights, batches of 16.
+"""The cost of a CRF in a step of a tagger: WNUT-17's sentences, MiniLM's weights, batches of 16.
 
     python benchmarks/crf_fraction.py
 

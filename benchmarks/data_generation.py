@@ -77,14 +77,14 @@ def read_books(folder, size):
     """The first `size` bytes of the documents (sections) of the books."""
     from data_gen.documents import blocks, find, read
 
-    documents, held = [], 0
+    documents, total = [], 0
     for window in find(f"{folder}/*.txt"):
         for block in blocks(window):
             for document in read(block):
-                if held >= size:
+                if total >= size:
                     return documents
                 documents.append(document.text)
-                held += document.size
+                total += document.size
     return documents
 
 
@@ -120,10 +120,10 @@ class Contender(NamedTuple):
 
 
 def contenders(arguments, *, vocab, folder):
-    def of_ours(output, path):
+    def rows_printed(output, path):
         return int(output[-1])
 
-    def of_file(output, path):
+    def rows_in_file(output, path):
         import tensorflow as tf
 
         return sum(1 for _ in tf.data.TFRecordDataset(str(path)))
@@ -139,7 +139,7 @@ def contenders(arguments, *, vocab, folder):
         return Contender(
             f"keras-bert, {workers} worker{'s' if workers > 1 else ''}",
             lambda file, output: [sys.executable, "-c", OURS, file, vocab, output, workers],
-            of_ours,
+            rows_printed,
         )
 
     yield ours(arguments.workers)
@@ -150,14 +150,14 @@ def contenders(arguments, *, vocab, folder):
         yield Contender(
             "google-research/bert",
             lambda file, output: [arguments.peer_python, script, *flags(file, output)],
-            of_file,
+            rows_in_file,
         )
     if arguments.peer_python:
         module = "official.nlp.data.create_pretraining_data"
         yield Contender(
             "TF Model Garden",
             lambda file, output: [arguments.peer_python, "-m", module, *flags(file, output)],
-            of_file,
+            rows_in_file,
         )
     else:
         print("The peers are not measured: give --peer-python.")

@@ -173,7 +173,7 @@ def start(arguments, model, seed):
 
 
 def measured(arguments, *, model, data, count, rate, least_steps, seed, lora_rank=None):
-    """What a cell gives: the task's metric, classes that are never predicted, steps and seconds."""
+    """A cell's results: the task's metric, classes that are never predicted, steps and seconds."""
     import keras
 
     from keras_bert.tasks import task_class
@@ -184,18 +184,18 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed, lora_ran
     encoder, tokenizer = start(arguments, model, seed)
     if lora_rank is not None:
         encoder.enable_lora(lora_rank)
-    of_task = task_class(DATA[data][0])
-    inferred = of_task.infer_arguments(list(of_task.read(train)))
-    task = of_task(encoder, tokenizer, **inferred, max_length=arguments.max_length)
+    class_of_task = task_class(DATA[data][0])
+    inferred = class_of_task.infer_arguments(list(class_of_task.read(train)))
+    task = class_of_task(encoder, tokenizer, **inferred, max_length=arguments.max_length)
     steps = math.ceil(len(train) / BATCH_SIZE)
     epochs = max(EPOCHS, math.ceil(least_steps / steps))
     batches = task.dataset(train, batch_size=BATCH_SIZE, epochs=epochs, seed=seed)
     task.compile_defaults(steps=len(batches), learning_rate=rate)
     history = task.fit(batches, verbose=0)
-    of_dev = list(task.read(dev, inferred_arguments=task.inferred_arguments))
-    sequences = task.features(of_dev, labelled=True)
+    dev_examples = list(task.read(dev, inferred_arguments=task.inferred_arguments))
+    sequences = task.features(dev_examples, labelled=True)
     outputs = Inference(task, batch_size=64).outputs(sequences)
-    metrics = task.official_metrics(task.decode(outputs, sequences), of_dev)
+    metrics = task.official_metrics(task.decode(outputs, sequences), dev_examples)
     result = {"steps": len(batches), "epochs": epochs, "examples": len(train)}
     name = METRICS.get(DATA[data][0], "accuracy" if data == "ewt" else "f1")
     result |= {"metric": name, "value": round(100 * metrics[name], 2)}
@@ -261,13 +261,13 @@ def table(path):
         metric = next(iter(row.values()))[0]["metric"]
         former, now = schedules(argparse.Namespace(rates=None, lora_rank=rank or None), model)
         others = "; ".join(
-            f"{rate:g}, {of_setting[0]['steps']} steps: {_summary(of_setting)}"
-            for (rate, least), of_setting in sorted(row.items())
+            f"{rate:g}, {cells[0]['steps']} steps: {_summary(cells)}"
+            for (rate, least), cells in sorted(row.items())
             if (rate, least) not in (former, now)
         )
-        of_both = [_summary(row[setting]) if setting in row else "–" for setting in (former, now)]
+        summaries = [_summary(row[setting]) if setting in row else "–" for setting in (former, now)]
         model += f", LoRA of rank {rank}" if rank else ""
-        yield f"| {data}, {metric} | {model} | {examples:,} | {' | '.join(of_both)} | {others} |"
+        yield f"| {data}, {metric} | {model} | {examples:,} | {' | '.join(summaries)} | {others} |"
 
 
 def _summary(cells):

@@ -56,7 +56,7 @@ def main():
         return
     minilm = minilm_folder(data=arguments.folder)
     labelled = read(arguments.folder / "sst2" / "train.tsv")[: arguments.train]
-    sentences = of_books(arguments.folder / "books", arguments.unlabelled)
+    sentences = book_sentences(arguments.folder / "books", arguments.unlabelled)
     texts = [*labelled, *({"text": sentence, "label": None} for sentence in sentences)]
     teacher = arguments.output / "teacher"
     turns.result(
@@ -82,7 +82,7 @@ def read(path):
     return [{"text": text, "label": label} for text, label in rows]
 
 
-def of_books(folder, count):
+def book_sentences(folder, count):
     """So many sentences of the books, in a random order of seed 0."""
     sentences = []
     for path in sorted(folder.glob("*.txt")):
@@ -151,10 +151,10 @@ def measured(arguments, folder, **options):
     begin = time.process_time()
     given = [x for batch in batches for x in answer(text=tf.constant(batch))["label"].numpy()]
     seconds = time.process_time() - begin
-    right = sum(one.decode() == other for one, other in zip(given, labels, strict=True))
+    correct = sum(one.decode() == other for one, other in zip(given, labels, strict=True))
     shutil.rmtree(place)
     return {
-        "accuracy": round(100 * right / len(labels), 2),
+        "accuracy": round(100 * correct / len(labels), 2),
         "megabytes": round(size / 1e6, 1),
         "texts_per_second": round(len(texts) / seconds),
     }

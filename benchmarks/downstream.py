@@ -1,4 +1,4 @@
-"""What a pre-trained encoder is asked to learn, from few examples and from many.
+"""Tasks that a pre-trained encoder is to learn, from few examples and from many.
 
 Tags (UD English EWT), entities (WNUT-17) and sentiment (SST-2) of `../shared/data`, fine-tuned by
 the library's own call, the epoch kept that is best on dev, and measured on test.

@@ -116,12 +116,12 @@ def measured(arguments, *, model, data, count, seed):
     shutil.rmtree(output, ignore_errors=True)
     on_test = Test(data, test)
     if model == "mini":
-        of_start = {"architecture": "mini", "vocab": str(minilm() / "vocab.txt")}
+        start_settings = {"architecture": "mini", "vocab": str(minilm() / "vocab.txt")}
     elif model == "minilm":
-        of_start = {"model": str(minilm())}
+        start_settings = {"model": str(minilm())}
     else:
         start(arguments, model, seed)  # makes the folder
-        of_start = {"model": str(arguments.output / "quickstart" / "pretrained")}
+        start_settings = {"model": str(arguments.output / "quickstart" / "pretrained")}
     metrics = kb.finetune(
         task=DATA[data][0],
         train=train,
@@ -130,7 +130,7 @@ def measured(arguments, *, model, data, count, seed):
         max_length=128,
         patience=0,
         callbacks=[on_test],
-        **of_start,
+        **start_settings,
     )
     shutil.rmtree(output)
     evaluated = [record for record in metrics["history"] if "eval" in record]
@@ -189,8 +189,8 @@ def replayed(path):
     )
     yield "|---|---|---|---|---|---|---|---|---|---|"
     yield from rows
-    scores, fractions, of_time = zip(*stopped, strict=True)
-    timed = [fraction for fraction in of_time if not math.isnan(fraction)]
+    scores, fractions, time_fractions = zip(*stopped, strict=True)
+    timed = [fraction for fraction in time_fractions if not math.isnan(fraction)]
     time_text = f" and {statistics.mean(timed):.0%} of the time" if timed else ""
     yield (
         f"The means: {statistics.mean(whole):.2f} and {statistics.mean(scores):.2f}, in "

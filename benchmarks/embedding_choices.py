@@ -101,11 +101,11 @@ def read(path, layers):
             zip(reversed(tokens.starts), reversed(range(len(tokens.starts))), strict=True)
         )
         starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])
-        of_sentence = np.zeros((len(words), tokens.vectors.shape[-1]), "float32")
+        sentence_vectors = np.zeros((len(words), tokens.vectors.shape[-1]), "float32")
         for number, start in enumerate(starts):
             if start in places:  # a word of nothing but what BERT drops has no piece
-                of_sentence[number] = tokens.vectors[places[start]]
-        vectors.append(of_sentence)
+                sentence_vectors[number] = tokens.vectors[places[start]]
+        vectors.append(sentence_vectors)
     return vectors, tags
 
 
@@ -121,7 +121,7 @@ def padded(vectors):
 
 
 def tagger(width, *, units, labels):
-    """What `padded` gives -> probabilities of tags (B, S, labels)."""
+    """The result of `padded` -> probabilities of tags (B, S, labels)."""
     inputs = {
         "vectors": keras.Input((None, width), name="vectors"),
         "mask": keras.Input((None,), dtype="int32", name="mask"),

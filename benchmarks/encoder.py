@@ -124,7 +124,7 @@ def one_thread_each():
 
 
 def in_a_process_of_its_own(choices, *, rounds):
-    """Measures a point where nothing is left in memory of the one before (base takes 6 GiB)."""
+    """Measures a point when nothing is left in memory of the one before (base takes 6 GiB)."""
     names = ("--architecture", "--length", "--padding", "--dtype")
     flags = [str(x) for pair in zip(names, choices, strict=True) for x in pair]
     command = [sys.executable, __file__, "--here", "--rounds", str(rounds), *flags]
@@ -186,7 +186,7 @@ def measure_family(model_type, *, length, rounds):
     given = {name: fields[name] for name in names if fields[name] is not None}
     config = read_config({"model_type": model_type, **given}, source="the benchmark")
     encoder = encoder_class(model_type)(config)
-    theirs = transformers.AutoModel.from_config(
+    their_encoder = transformers.AutoModel.from_config(
         transformers.AutoConfig.for_model(model_type, **given)
     )
     point = Point("mini", length, "full", "float32")
@@ -201,7 +201,7 @@ def measure_family(model_type, *, length, rounds):
         for training in (False,) if is_text else (False, True):
             steps = {
                 "ours": family_step(encoder, ours, training=training),
-                "transformers": pytorch_step(theirs, tensors, training=training),
+                "transformers": pytorch_step(their_encoder, tensors, training=training),
             }
             options = {"rounds": rounds * (20 if is_text else 1), "clock": time.process_time}
             times = take_turns(steps, **options)
@@ -230,16 +230,18 @@ def measure_served(folder, *, rounds):
     with tempfile.TemporaryDirectory() as output:
         task.save(f"{output}/model")
         exported = tf.saved_model.load(str(task.export(f"{output}/exports")))
-        theirs = transformers.pipeline("text-classification", model=f"{output}/model", device="cpu")
+        their_pipeline = transformers.pipeline(
+            "text-classification", model=f"{output}/model", device="cpu"
+        )
     signature, text = exported.signatures["serving_default"], tf.constant([TEXT])
 
     def pipeline():
         with torch.inference_mode():
-            return theirs(TEXT)[0]
+            return their_pipeline(TEXT)[0]
 
     steps = {"ours": lambda: signature(text=text), "transformers": pipeline}
     np.testing.assert_allclose(signature(text=text)["score"], pipeline()["score"], atol=1e-4)
-    times = take_turns(steps, rounds=rounds, clock=time.process_time, of_all=statistics.median)
+    times = take_turns(steps, rounds=rounds, clock=time.process_time, statistic=statistics.median)
     cells = " / ".join(f"{1000 * seconds:.1f}" for seconds in times.values())
     print(f"| {encoder.config.model_type} | {cells} |", flush=True)
 
@@ -279,7 +281,7 @@ def pytorch_step(model, inputs, *, training):
     return both if training else forward
 
 
-def take_turns(steps, *, rounds, clock=time.perf_counter, of_all=min):
+def take_turns(steps, *, rounds, clock=time.perf_counter, statistic=min):
     """-> the least seconds of each step by a clock, after one round that is not counted.
 
     `of_all` may be another function of the seconds of all rounds.
@@ -291,7 +293,7 @@ def take_turns(steps, *, rounds, clock=time.perf_counter, of_all=min):
             step()
             if turn:
                 times[name].append(clock() - start)
-    return {name: of_all(seconds) for name, seconds in times.items()}
+    return {name: statistic(seconds) for name, seconds in times.items()}
 
 
 def flops(point, *, training):

@@ -41,7 +41,7 @@ AUTHORS = {
     "Twain": ("adventures_of_huckleberry_finn",),
 }
 WAYS = ("plain", "frozen", "lora", "contrastive", "zero-shot", "setfit")
-_OF_WAY = {
+_SETTINGS_OF_WAYS = {
     "plain": {},
     "frozen": {"freeze_encoder": True},
     "lora": {"lora_rank": 8},
@@ -129,11 +129,11 @@ def measured(arguments, *, data, count, way, rate, steps, seed):
     model = minilm_folder(data=arguments.folder)
     began = time.perf_counter()
     if way == "zero-shot":
-        right = nearest_description(model, data, test)
-        return {"accuracy": round(100 * right, 2), "seconds": 0}
+        accuracy = nearest_description(model, data, test)
+        return {"accuracy": round(100 * accuracy, 2), "seconds": 0}
     if way == "setfit":
-        predicted = of_setfit(model, train, test, seed=seed)
-        right = np.mean([one == row["label"] for one, row in zip(predicted, test, strict=True)])
+        predicted = setfit_predictions(model, train, test, seed=seed)
+        accuracy = np.mean([one == row["label"] for one, row in zip(predicted, test, strict=True)])
     else:
         output = arguments.output / "run"
         shutil.rmtree(output, ignore_errors=True)
@@ -150,11 +150,11 @@ def measured(arguments, *, data, count, way, rate, steps, seed):
             keep="last",
             max_length=128,
             **given,
-            **_OF_WAY[way],
+            **_SETTINGS_OF_WAYS[way],
         )
-        right = kb.evaluate(model=output, data=test)["accuracy"]
-        return {"accuracy": round(100 * right, 2), "seconds": round(metrics["seconds"], 1)}
-    return {"accuracy": round(100 * right, 2), "seconds": round(time.perf_counter() - began, 1)}
+        accuracy = kb.evaluate(model=output, data=test)["accuracy"]
+        return {"accuracy": round(100 * accuracy, 2), "seconds": round(metrics["seconds"], 1)}
+    return {"accuracy": round(100 * accuracy, 2), "seconds": round(time.perf_counter() - began, 1)}
 
 
 def nearest_description(model, data, test):
@@ -166,7 +166,7 @@ def nearest_description(model, data, test):
     return np.mean([labels[one] == row["label"] for one, row in zip(chosen, test, strict=True)])
 
 
-def of_setfit(model, train, test, *, seed):
+def setfit_predictions(model, train, test, *, seed):
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
 

@@ -101,12 +101,12 @@ def minilm():
 def measured(arguments, *, task, side, seed, limit):
     """The figures and seconds of a turn."""
     if side in PEERS:
-        return theirs(task, seed, limit, PEERS[side], arguments)
+        return their_result(task, seed, limit, PEERS[side], arguments)
     choice = SIDES[side] if side in SIDES else CHOICES[task][side]
-    return ours(task, seed, limit, choice, arguments)
+    return our_result(task, seed, limit, choice, arguments)
 
 
-def ours(task, seed, limit, choice, arguments):
+def our_result(task, seed, limit, choice, arguments):
     """Runs `keras-bert finetune`; returns figures and seconds."""
     about = real_tasks.TASKS[task]
     learned = {name: value for name, value in choice.items() if name != "aggregation"}
@@ -159,7 +159,7 @@ def combined(run, data, how):
     return kb.evaluate(model=tagger, data=data)
 
 
-def theirs(task, seed, limit, flags, arguments):
+def their_result(task, seed, limit, flags, arguments):
     command = [sys.executable, str(HERE / "peer_finetuning.py"), task]
     command += ["--model", str(arguments.model), "--data", str(arguments.data), "--seed", str(seed)]
     command += ["--learning-rate", str(arguments.learning_rate), *flags]

@@ -43,8 +43,13 @@ def main():
     arguments = parser.parse_args()
     if arguments.one:
         side, folder, *numbers = arguments.one
-        sides = {"make": make, "ours": ours, "theirs": theirs, "products": products}
-        sides["compiled"] = functools.partial(ours, jit_compile=True)
+        sides = {
+            "make": make,
+            "ours": measure_keras_bert,
+            "theirs": measure_transformers,
+            "products": products,
+        }
+        sides["compiled"] = functools.partial(measure_keras_bert, jit_compile=True)
         sides[side](Path(folder), *numbers)
         return
     sides = [*SIDES, "products"] if arguments.products else SIDES
@@ -115,7 +120,7 @@ def tensorflow(threads):
     return tf
 
 
-def ours(folder, batch, count, threads, *, jit_compile=False):
+def measure_keras_bert(folder, batch, count, threads, *, jit_compile=False):
     tf = tensorflow(threads)
     from keras_bert.checkpoints import load_task
     from keras_bert.tasks.pretraining.generation import NO_TOKEN, Generator, Sampling
@@ -166,7 +171,7 @@ def products(folder, batch, count, threads):
     measure(lambda: loop(x)[2].numpy()[:, :0])
 
 
-def theirs(folder, batch, count, threads):
+def measure_transformers(folder, batch, count, threads):
     import torch
     import transformers
 

@@ -77,7 +77,7 @@ AWD_LSTMS = [
 QUICK = Shape(2, 8, 6, 8, 4)
 
 
-def ours(shape):
+def our_step(shape):
     layer = Lstm(
         units=shape.units,
         projection_size=shape.projection,
@@ -88,7 +88,7 @@ def ours(shape):
     return _keras_step(layer, shape)
 
 
-def of_keras(shape, unroll=False):
+def keras_step(shape, unroll=False):
     if shape.projection or (unroll and shape.units > UNROLLED_AT_MOST):
         return None
     return _keras_step(keras.layers.LSTM(shape.units, return_sequences=True, unroll=unroll), shape)
@@ -108,7 +108,7 @@ def _keras_step(layer, shape):
     return lambda: [gradient.numpy() for gradient in step()]
 
 
-def of_torch(shape):
+def torch_step(shape):
     layer = nn.LSTM(shape.inputs, shape.units, proj_size=shape.projection or 0, batch_first=True)
     x = torch.tensor(_inputs(shape), requires_grad=True)
 
@@ -298,10 +298,10 @@ def main():
         )
         for shape in [QUICK] if given.quick else LAYERS:
             contenders = {
-                "ours": ours(shape),
-                "keras": of_keras(shape),
-                "keras unrolled": of_keras(shape, unroll=True),
-                "torch": of_torch(shape),
+                "ours": our_step(shape),
+                "keras": keras_step(shape),
+                "keras unrolled": keras_step(shape, unroll=True),
+                "torch": torch_step(shape),
             }
             title = ", ".join("none" if size is None else str(size) for size in shape)
             print(row(title, measure(contenders, rounds)), flush=True)

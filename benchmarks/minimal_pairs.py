@@ -21,7 +21,7 @@ THINGS = {
     "book": "books", "room": "rooms", "ship": "ships", "window": "windows", "carriage": "carriages",
 }  # fmt: skip
 ADJECTIVES = ("old", "young", "poor", "kind", "strange", "great", "little", "good")
-OF_ANYTHING = ("old", "strange", "great", "little", "good")
+GENERAL_ADJECTIVES = ("old", "strange", "great", "little", "good")
 PREPOSITIONS = ("near", "behind", "beside", "with")
 # Singular and plural of a verb, and what follows it.
 VERBS = (
@@ -41,8 +41,10 @@ ENDS = ("", " again", " at last", " that evening", " in the morning", " yesterda
 
 def _agreement(random):
     singular, plural = random.choice([*NOUNS.items()])
-    verb, of_many, rest = random.choice(VERBS)
-    subject, right, wrong = random.choice([(singular, verb, of_many), (plural, of_many, verb)])
+    verb, plural_verb, rest = random.choice(VERBS)
+    subject, right, wrong = random.choice(
+        [(singular, verb, plural_verb), (plural, plural_verb, verb)]
+    )
     between = ""
     if random.random() < 0.5:  # another noun of the other number
         other = random.choice([*THINGS.items()])[subject == singular]
@@ -58,7 +60,7 @@ def _determiner(random):
     noun, right, wrong = random.choice([(singular, one, many), (plural, many, one)])
     who = random.choice([*MEN, *WOMEN])
     start = f"the {who} {random.choice(SHORT_VERBS)}"
-    adjective = random.choice(("", *(f"{word} " for word in OF_ANYTHING)))
+    adjective = random.choice(("", *(f"{word} " for word in GENERAL_ADJECTIVES)))
     end = random.choice(ENDS)
     return [f"{start} {which} {adjective}{noun}{end}." for which in (right, wrong)]
 
@@ -102,8 +104,8 @@ def accuracy(pairs, scores):
     rights = {}
     for (kind, *_), (right, wrong) in zip(pairs, scores, strict=True):
         rights.setdefault(kind, []).append(right > wrong)
-    of_kinds = {kind: sum(found) / len(found) for kind, found in rights.items()}
-    return {**of_kinds, "all": sum(map(sum, rights.values())) / len(pairs)}
+    accuracy_by_kind = {kind: sum(found) / len(found) for kind, found in rights.items()}
+    return {**accuracy_by_kind, "all": sum(map(sum, rights.values())) / len(pairs)}
 
 
 if __name__ == "__main__":

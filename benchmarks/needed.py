@@ -1,4 +1,4 @@
-"""What several benchmarks cannot run without."""
+"""Models and data that several benchmarks cannot run without."""
 
 import importlib.util
 import sys

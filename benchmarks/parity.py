@@ -73,7 +73,7 @@ def real_batches(data, tokenizer):
             yield {name: tensor.numpy() for name, tensor in batch.items()}
 
 
-def of_transformers(model, batch, **options):
+def transformers_outputs(model, batch, **options):
     with torch.no_grad():
         return model.eval()(
             input_ids=torch.tensor(batch["input_ids"]).long(),
@@ -89,14 +89,14 @@ def encode(encoder, batch, *more):
     return {**states, "pooled_output": encoder.pooler(states["first_output"])}
 
 
-def at_tokens(ours, theirs, batch):
+def at_tokens(actual, expected, batch):
     """The largest difference where a row has a token: (B, S) or (B, S, …)."""
     mask = batch["input_mask"].astype(bool)
-    return float(np.abs(np.asarray(ours)[mask] - np.asarray(theirs)[mask]).max())
+    return float(np.abs(np.asarray(actual)[mask] - np.asarray(expected)[mask]).max())
 
 
-def largest(ours, theirs):
-    return float(np.abs(np.asarray(ours) - np.asarray(theirs)).max())
+def largest(actual, expected):
+    return float(np.abs(np.asarray(actual) - np.asarray(expected)).max())
 
 
 def against_transformers(encoder, model_folder, batches):
@@ -104,7 +104,7 @@ def against_transformers(encoder, model_folder, batches):
     states, pooled = [], []
     for batch in batches:
         y = encode(encoder, batch, "hidden_states")
-        expected = of_transformers(reference, batch, output_hidden_states=True)
+        expected = transformers_outputs(reference, batch, output_hidden_states=True)
         states += [
             at_tokens(one, other.numpy(), batch)
             for one, other in zip(y["hidden_states"], expected.hidden_states, strict=True)
@@ -124,9 +124,9 @@ def against_the_classes_of_heads(encoder, tokenizer, batches):
     ]
     rng = np.random.default_rng(0)
     for task in tasks:
-        of_encoder = {id(weight) for weight in encoder.weights}
+        encoder_weight_ids = {id(weight) for weight in encoder.weights}
         for weight in task.trainable_weights:
-            if id(weight) not in of_encoder:
+            if id(weight) not in encoder_weight_ids:
                 weight.assign(rng.normal(size=weight.shape) * 0.1)
         with tempfile.TemporaryDirectory() as folder:
             task.save(Path(folder) / "model")
@@ -134,10 +134,10 @@ def against_the_classes_of_heads(encoder, tokenizer, batches):
             reference = kind.from_pretrained(Path(folder) / "model")
         differences = {}
         for batch in batches:
-            expected = of_transformers(reference, batch)
-            for name, ours, theirs in outputs(task, batch, expected):
+            expected = transformers_outputs(reference, batch)
+            for name, actual, wanted in outputs(task, batch, expected):
                 pooled = name in ("next_sentence", "logits") and not isinstance(task, kb.Tagger)
-                difference = largest(ours, theirs) if pooled else at_tokens(ours, theirs, batch)
+                difference = largest(actual, wanted) if pooled else at_tokens(actual, wanted, batch)
                 differences[name] = max(differences.get(name, 0.0), difference)
         for name, difference in differences.items():
             yield f"`transformers` {task.architecture}, {name}", difference
@@ -150,9 +150,9 @@ def outputs(task, batch, expected):
         size, length = batch["input_ids"].shape
         inputs["masked_lm_positions"] = np.tile(np.arange(length, dtype="int32"), (size, 1))
     for name, ours in task(inputs).items():
-        theirs = {"masked_lm": "prediction_logits", "next_sentence": "seq_relationship_logits"}
-        theirs = theirs.get(name, name)
-        yield name, ours, expected[theirs if theirs in expected else "logits"].numpy()
+        their_names = {"masked_lm": "prediction_logits", "next_sentence": "seq_relationship_logits"}
+        their_name = their_names.get(name, name)
+        yield name, ours, expected[their_name if their_name in expected else "logits"].numpy()
 
 
 def with_tanh_gelu(encoder):
@@ -191,7 +191,7 @@ def against_keras_nlp(encoder, batches):
     for way, ours in (("to", encoder), ("from", from_keras_nlp(backbone))):
         sequences, pooled = [], []
         for batch in batches:
-            theirs = backbone(
+            their_outputs = backbone(
                 {
                     "token_ids": batch["input_ids"],
                     "padding_mask": batch["input_mask"],
@@ -199,8 +199,10 @@ def against_keras_nlp(encoder, batches):
                 }
             )
             y = encode(ours, batch)
-            sequences.append(at_tokens(y["sequence_output"], theirs["sequence_output"], batch))
-            pooled.append(largest(y["pooled_output"], theirs["pooled_output"]))
+            sequences.append(
+                at_tokens(y["sequence_output"], their_outputs["sequence_output"], batch)
+            )
+            pooled.append(largest(y["pooled_output"], their_outputs["pooled_output"]))
         yield (
             f"keras-nlp's BertBackbone, {way} it, last layer and pooled output",
             max(sequences + pooled),

@@ -194,12 +194,12 @@ def tagging(arguments, tokenizer, folder):
                 if label != IGNORED
             ]
             predicted.append(said + ["O"] * (len(tags) - len(said)))  # words that were cut off
-        right = [
+        is_right = [
             said == tag
             for line, tags in zip(predicted, dev_tags, strict=True)
             for said, tag in zip(line, tags, strict=True)
         ]
-        measured = {"accuracy": float(np.mean(right))}
+        measured = {"accuracy": float(np.mean(is_right))}
         if "f1" in task["figures"]:
             measured["f1"] = float(metrics.f1_score(dev_tags, predicted))
         return measured

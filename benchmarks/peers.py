@@ -1,4 +1,4 @@
-"""What benchmarks measure us beside, of our sizes.
+"""Peers of our sizes that benchmarks measure us beside.
 
 A benchmark that has TensorFlow and `transformers` in one process imports this first: Triton, which
 PyPI's torch brings, crashes if TensorFlow was loaded before it.

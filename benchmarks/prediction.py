@@ -49,7 +49,9 @@ def main():
     arguments = parser.parse_args()
     if arguments.one:
         who, model, file = arguments.one
-        {"make": make, "theirs": theirs, "batches": batches, FLOOR: products}[who](model, file)
+        {"make": make, "theirs": print_their_predictions, "batches": batches, FLOOR: products}[who](
+            model, file
+        )
         return
     minilm = minilm_folder(data=arguments.data)
     with tempfile.TemporaryDirectory() as folder:
@@ -151,33 +153,33 @@ def products(model, file):
     block = [(wide, 3 * wide), (wide, wide), (wide, inner), (inner, wide)]
     shapes = [(True, shape) for shape in block * (config["num_hidden_layers"] - 1)]
     shapes += [(True, (wide, 2 * wide)), *((False, shape) for shape in [(wide, wide), *block[1:]])]
-    kernels = [(of_tokens, tf.Variable(tf.random.normal(shape))) for of_tokens, shape in shapes]
+    kernels = [(are_tokens, tf.Variable(tf.random.normal(shape))) for are_tokens, shape in shapes]
     most = max(tokens for tokens, _ in sizes)
     inputs = {width: tf.random.normal((most, width)) for width in (wide, inner)}
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([], tf.int32)] * 2)
-    def of_batch(tokens, lines):
+    def products_of_batch(tokens, lines):
         made = []
-        for of_tokens, kernel in kernels:
+        for are_tokens, kernel in kernels:
             with tf.control_dependencies(made[-1:]):  # one after another
-                rows = inputs[kernel.shape[0]][: tokens if of_tokens else lines]
+                rows = inputs[kernel.shape[0]][: tokens if are_tokens else lines]
                 made.append(tf.matmul(rows, kernel)[0, 0])
         return made  # a number of each: what nothing is given back of is not computed
 
-    of_batch(*sizes[0])
+    products_of_batch(*sizes[0])
     start = time.perf_counter()
     for size in sizes:
-        of_batch(*size)[-1].numpy()
+        products_of_batch(*size)[-1].numpy()
     seconds = time.perf_counter() - start
     all_tokens, all_lines = map(sum, zip(*sizes, strict=True))
     flop = sum(
-        2 * (all_tokens if of_tokens else all_lines) * rows * columns
-        for of_tokens, (rows, columns) in shapes
+        2 * (all_tokens if are_tokens else all_lines) * rows * columns
+        for are_tokens, (rows, columns) in shapes
     )
     print(json.dumps({"seconds": seconds, "gflop": flop / 1e9}))
 
 
-def theirs(model, file):
+def print_their_predictions(model, file):
     """Prints what the pipeline of `transformers` says of the lines of a file."""
     import transformers
 

@@ -1,4 +1,4 @@
-"""What the choices of pre-training are worth: on sixteen novels, one change at a time.
+"""The worth of the choices of pre-training: on sixteen novels, one change at a time.
 
     python benchmarks/pretraining_choices.py regime --output runs/regime
     python benchmarks/pretraining_choices.py objectives --output runs/objectives --num-seeds 3
@@ -145,8 +145,8 @@ def worth(arguments, *, choice, seed):
 
     output = arguments.output
     vocab = books_vocabulary(output, arguments.data)
-    of_sequences, of_run, of_model = CHOICES[arguments.group][choice]
-    settings = {"batch_size": ROWS_A_BATCH[arguments.group], "learning_rate": 2e-3, **of_run}
+    sequence_settings, run_settings, model_settings = CHOICES[arguments.group][choice]
+    settings = {"batch_size": ROWS_A_BATCH[arguments.group], "learning_rate": 2e-3, **run_settings}
     name, budget = ("minutes", arguments.minutes)
     if budget is None:
         name, budget = ("steps", arguments.steps)
@@ -157,17 +157,17 @@ def worth(arguments, *, choice, seed):
     named = f"{choice.replace(' ', '-')}-{seed}"
     run = output / f"pretrained-{named}"
     metrics = pretrain(
-        data=rows(arguments, vocab, **{**TOKENS, **of_sequences}),
+        data=rows(arguments, vocab, **{**TOKENS, **sequence_settings}),
         vocab=vocab,
         output=run,
-        architecture=write_architecture(output / f"{named}.json", **of_model),
+        architecture=write_architecture(output / f"{named}.json", **model_settings),
         checkpoint_every=500,
         seed=seed,
         **settings,
     )
     scores = {"millions of tokens": metrics["history"][-1]["tokens"] / 1e6}
-    for name, of_held_out in HELD_OUT[arguments.group].items():
-        evaluation = evaluate(model=run, data=rows(arguments, vocab, **of_held_out))
+    for name, held_out_settings in HELD_OUT[arguments.group].items():
+        evaluation = evaluate(model=run, data=rows(arguments, vocab, **held_out_settings))
         scores[name] = evaluation["masked_lm_loss"]
     for task in arguments.tasks:
         pooling = POOLING.get(task.split(",")[0], {})
@@ -187,7 +187,7 @@ def rows(arguments, vocab, *, books="*.txt", **settings):
         settings_by_length = (
             {**settings, "books": books, "max_length": length} for length in lengths
         )
-        return [rows(arguments, vocab, **of_length) for of_length in settings_by_length]
+        return [rows(arguments, vocab, **length_settings) for length_settings in settings_by_length]
     named = [] if books == "*.txt" else [Path(books).stem]
     folder = arguments.output / "-".join(("rows", *named, *map(str, settings.values())))
     if not (folder / "COMPLETED").exists():

@@ -1,11 +1,11 @@
-"""Those whose steps pretraining_step.py measures, and the rows that they are measured on."""
+"""The contenders whose steps pretraining_step.py measures, and the rows of the measurement."""
 
 import dataclasses
 import statistics
 import time
 from pathlib import Path
 
-# What imports TensorFlow is imported where it is used: a machine with a GPU may have JAX alone.
+# What imports TensorFlow is imported when it is used: a machine with a GPU may have JAX alone.
 import keras
 import numpy as np
 from peers import keras_nlp_backbone
@@ -125,7 +125,7 @@ def our_model(point, *, jit_compile):
 
 
 def _tokenizer(point):
-    """What tells masked tokens from others, as in a run; rows that are made up need none."""
+    """The tokenizer that tells masked tokens from others, as in a run; made-up rows need none."""
     if point.rows == "full":
         return None
     from keras_bert.text.tokenizer import Tokenizer
@@ -262,7 +262,7 @@ def transformers_seconds(point, *, steps, rounds):
 
 
 def transformers_forward_seconds(point, *, steps, rounds):
-    """As `transformers_seconds`, of the encoder's forward pass alone, its weights in the dtype."""
+    """The seconds of the encoder's forward pass alone, its weights in the dtype."""
     device = torch_device()
     if device is None:
         return None
@@ -324,7 +324,7 @@ def _for_torch(x, y, weights, *, as_long):
 
 
 def kernels(point):
-    """As fast as a step could be at the most: its products, gelu and AdamW, and nothing else."""
+    """The fastest step that could be: its products, gelu and AdamW, and nothing else."""
     from kernels import Kernels
 
     config, batches = point.config, point.batches()
@@ -362,6 +362,6 @@ PEERS = tuple(name for name in CONTENDERS if not name.startswith("ours"))
 
 
 def contenders_of(point, without=()):
-    """Those that have the point's task, by name: of a GPT-2 not keras-nlp, whose peer is BERT's."""
+    """The names of contenders with the point's task: a GPT-2 is not keras-nlp's, which has BERT."""
     names = [name for name in CONTENDERS if name not in without]
     return [name for name in names if not (point.is_causal and name.startswith("keras-nlp"))]

@@ -5,7 +5,7 @@
     python benchmarks/pretraining_ingredients.py --output runs/look --minutes 1 --pairs 60
 
 pre-trains `tiny` on the novels but two for so many minutes: as `pretrain` did before (masked
-tokens, AdamW, linear decay), and with each of INGREDIENTS, which stays where it is better. Then the
+tokens, AdamW, linear decay), and with each of INGREDIENTS, which stays if it is better. Then the
 best two are trained with three seeds, and the best for --long minutes once. Better is the mean of
 two accuracies, which every model has: tags (UD English EWT) from 100 sentences and sentiment
 (SST-2) from 500, each at the rate and pooling that are best on dev. Beside them are the nats of a
@@ -184,7 +184,7 @@ def scores_of(folder, pairs):
     texts = [text for _, *both in pairs for text in both]
     task = kb.load_task(folder)
     if "replaced_tokens" in task.output:
-        scores = [of_text for batch in _batches(texts) for of_text in _unreplaced(task, batch)]
+        scores = [score for batch in _batches(texts) for score in _unreplaced(task, batch)]
     else:
         scores = [found.log_probability for found in kb.surprisal(model=task, text=texts)]
     return [*zip(scores[::2], scores[1::2], strict=True)]

@@ -52,7 +52,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# What imports TensorFlow is imported where it is used: a machine with a GPU may have JAX alone.
+# What imports TensorFlow is imported when it is used: a machine with a GPU may have JAX alone.
 import keras
 import numpy as np
 from pretraining_contenders import (
@@ -288,7 +288,7 @@ def measure_part(part, arguments):
     """Prints the table of whole steps, or of forward passes, and where the steps take longest."""
     from steps_on_jax import matrix_rate
 
-    of_point = forward_on_gpu if part == "forward" else steps_on_gpu
+    measure_point = forward_on_gpu if part == "forward" else steps_on_gpu
     unit = "a pass" if part == "forward" else "a step"
     columns = ("point", "dropout", f"{unit}, ms", "tokens/s")
     columns = (*columns, f"{ON_GPU}, tokens/s", "ours / theirs", "TFLOP/s", "% of peak")
@@ -305,27 +305,27 @@ def measure_part(part, arguments):
     for point in points_on_gpu(grid, arguments):
         size, length = point.sizes
         peak = 1e12 * arguments.peak if arguments.peak else matrix_rate(point.dtype)
-        seconds, flops, theirs, kernels_of_point = of_point(point, arguments, turns)
+        seconds, flops, their_seconds, kernels_of_point = measure_point(point, arguments, turns)
         name = f"{point.architecture} {size} × {length} {point.dtype}"
         profiles.append((f"{name}, dropout {point.dropout}", kernels_of_point))
         tokens = size * length / seconds
         done = tokens * flops
         beside = " | "
-        if theirs is not None:
-            beside = f"{size * length / theirs:,.0f} | {theirs / seconds:.2f}"
+        if their_seconds is not None:
+            beside = f"{size * length / their_seconds:,.0f} | {their_seconds / seconds:.2f}"
         print(
             f"| {name} | {point.dropout} | {1000 * seconds:.1f} | {tokens:,.0f} | {beside} | "
             f"{done / 1e12:.3g} of {peak / 1e12:.3g} | {100 * done / peak:.0f} |",
             flush=True,
         )
-    if theirs is None and ON_GPU not in arguments.without:
+    if their_seconds is None and ON_GPU not in arguments.without:
         print(f"\nNot measured: {ON_GPU}, for which torch with this GPU is needed.")
     for name, kernels_of_point in profiles:
         if kernels_of_point:
             print(f"\n{name}: where a step of ours takes longest\n")
             print("| ms | times | kernel |\n|---|---|---|")
-        for of_step, times, kernel in kernels_of_point:
-            print(f"| {1000 * of_step:.3f} | {times:.0f} | {kernel[:100]} |")
+        for step_seconds, times, kernel in kernels_of_point:
+            print(f"| {1000 * step_seconds:.3f} | {times:.0f} | {kernel[:100]} |")
 
 
 def measure_with_input(part, arguments):
@@ -367,12 +367,12 @@ def steps_on_gpu(point, arguments, turns):
     flops = flops_of(point, model)
     costly = costliest_kernels(model, batch, steps=5)
     del model
-    theirs = None if ON_GPU in arguments.without else transformers_seconds(point, **turns)
-    return seconds, flops, theirs, costly
+    their_seconds = None if ON_GPU in arguments.without else transformers_seconds(point, **turns)
+    return seconds, flops, their_seconds, costly
 
 
 def forward_on_gpu(point, arguments, turns):
-    """As `steps_on_gpu`, of the encoder's forward pass."""
+    """Measures the encoder's forward pass as `steps_on_gpu` measures steps."""
     from steps_on_jax import forward_seconds
 
     encoder, ((inputs, _, _),) = our_encoder(point, dtype=point.dtype), point.batches()

@@ -1,4 +1,4 @@
-"""What pre-training is worth: an hour of it on sixteen novels, and what is learned from there.
+"""The worth of pre-training: an hour of it on sixteen novels, and what is learned from there.
 
     python benchmarks/pretraining_worth.py --output runs/hour
     python benchmarks/pretraining_worth.py --output runs/minute --minutes 1     # a first look

@@ -61,7 +61,7 @@ def main():
             print(json.dumps(read(Path(corpus), vocab, arguments.way)))
             return
         examples = {"squad": squad, "books": books}[corpus](arguments.data)
-        way = {"ours": ours, "theirs": theirs}[who](vocab)
+        way = {"ours": our_windows, "theirs": their_windows}[who](vocab)
         print(json.dumps(measure(way, examples, arguments.megabytes[0] * MEGABYTE)))
         return
     if arguments.file:
@@ -112,7 +112,7 @@ def books(data):
 
 
 def measure(way, examples, size):
-    """What `way`, from (question, context) pairs to a number of windows, does in `size` bytes."""
+    """Measures `way`, from (question, context) pairs to a number of windows, on `size` bytes."""
     chunks = chunked(examples)
     way(next(chunks)[0])
     wall, cpu, done, windows = time.perf_counter(), time.process_time(), 0, 0
@@ -140,7 +140,7 @@ def chunked(examples):
             chunk, weight = [], 0
 
 
-def ours(vocab):
+def our_windows(vocab):
     import numpy as np
     import tensorflow as tf
 
@@ -177,7 +177,7 @@ def our_rows(vocab):
     )
 
 
-def theirs(vocab):
+def their_windows(vocab):
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(vocab)
@@ -219,7 +219,7 @@ def measure_file(data, size):
 
 
 def read(file, vocab, way):
-    """What a file of questions takes in this process."""
+    """The cost of reading a file of questions in this process."""
     from keras_bert.readers.squad import QuestionSource
 
     examples_of = our_rows(vocab)

@@ -53,13 +53,11 @@ def table(results, *, points):
     yield ""
     yield f"| sentences | from random weights | pre-trained | seeds with {points:g} points more |"
     yield "|---|---|---|---|"
-    for of_seeds in zip(*(result["tags"] for result in results), strict=True):
-        gains = [100 * (score["pretrained"] - score["random"]) for score in of_seeds]
-        cells = [
-            _spread([score[start] for score in of_seeds]) for start in ("random", "pretrained")
-        ]
+    for scores in zip(*(result["tags"] for result in results), strict=True):
+        gains = [100 * (score["pretrained"] - score["random"]) for score in scores]
+        cells = [_spread([score[start] for score in scores]) for start in ("random", "pretrained")]
         enough = sum(gain >= points for gain in gains)
-        yield f"| {of_seeds[0]['sentences']} | {' | '.join(cells)} | {enough} of {len(gains)} |"
+        yield f"| {scores[0]['sentences']} | {' | '.join(cells)} | {enough} of {len(gains)} |"
     yield ""
     yield f"Spam filter: {_spread([result['spam']['accuracy'] for result in results])}"
 
@@ -75,13 +73,18 @@ def table_of_words(folders, sizes):
             for start in ("random", "pretrained")
         }
         for labelled, words in ((True, "in them"), (False, "others")):
-            right = {
-                start: [right for seed in seeds for is_known, right in seed if is_known is labelled]
+            judgements = {
+                start: [
+                    is_right
+                    for seed in seeds
+                    for is_known, is_right in seed
+                    if is_known is labelled
+                ]
                 for start, seeds in judged_words.items()
             }
-            number = len(right["random"]) // len(folders)
+            number = len(judgements["random"]) // len(folders)
             fractions = " | ".join(
-                f"{100 * statistics.mean(is_right):.1f} %" for is_right in right.values()
+                f"{100 * statistics.mean(is_right):.1f} %" for is_right in judgements.values()
             )
             yield f"| {sentences} | {words} | {number} | {fractions} |"
 

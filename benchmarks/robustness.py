@@ -1,4 +1,4 @@
-"""What every command leaves and says when it is killed, stopped, or may not write.
+"""The files and messages of every command that is killed, stopped, or may not write.
 
     python benchmarks/robustness.py kill --kills 50 [COMMAND …]
     python benchmarks/robustness.py faults [COMMAND …]
@@ -342,7 +342,7 @@ def main():
 
 
 def _prepare(command, folder):
-    """Runs a command where others need what it makes."""
+    """Runs a command if others need what it makes."""
     place = folder / "place"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()

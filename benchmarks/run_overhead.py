@@ -1,4 +1,4 @@
-"""What a run of ours takes beside the steps that it calls."""
+"""The cost of a run of ours beside the steps that it calls."""
 
 import statistics
 import tempfile

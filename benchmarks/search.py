@@ -50,11 +50,11 @@ def main():
         PARTS[part](arguments)
 
 
-def in_turns(name, ours, theirs, rounds, repeats=1):
+def in_turns(name, our_work, their_work, rounds, repeats=1):
     """Prints what both sides take, after a first turn that warms up."""
     wall, processor = ({"ours": [], "theirs": []} for _ in range(2))
     for turn in range(rounds + 1):
-        sides = [("ours", ours), ("theirs", theirs)]
+        sides = [("ours", our_work), ("theirs", their_work)]
         for side, work in sides if turn % 2 else sides[::-1]:
             began = time.perf_counter(), time.process_time()
             for _ in range(repeats):
@@ -134,18 +134,18 @@ def words(arguments):
     began = time.process_time()
     index = Index.build(None, texts, vectors=given, words=True)
     print(f"an index of them, with reading: {time.process_time() - began:.1f} processor seconds")
-    queries = [of_text[:8] for of_text in random.Random(1).sample(lists, 50)]
+    queries = [text_words[:8] for text_words in random.Random(1).sample(lists, 50)]
     snapshot = index._snapshot
 
-    def ours():
+    def our_search():
         for query in queries:
             snapshot.ranked(None, [query], top_k=10)
 
-    def theirs():
+    def their_search():
         for query in queries:
             peer.retrieve([query], k=10, show_progress=False)
 
-    in_turns("50 queries of eight words", ours, theirs, arguments.rounds)
+    in_turns("50 queries of eight words", our_search, their_search, arguments.rounds)
 
 
 def indexing(arguments):
@@ -186,20 +186,20 @@ def reranking(arguments):
         path = Path(folder, "reranker")
         options = {"activation": "identity", "pooling": "cls", "max_length": 256}
         kb.Regressor(encoder, tokenizer, **options).save(path)
-        ours, theirs = Reranker(str(path)), CrossEncoder(str(path), device="cpu")
-    scores = ours.scores([(query, passage) for passage in passages])
-    difference = np.abs(scores - theirs.predict([(query, p) for p in passages])).max()
+        reranker, cross_encoder = Reranker(str(path)), CrossEncoder(str(path), device="cpu")
+    scores = reranker.scores([(query, passage) for passage in passages])
+    difference = np.abs(scores - cross_encoder.predict([(query, p) for p in passages])).max()
     print(f"{len(passages)} passages: scores differ by at most {difference:.1e}", flush=True)
     in_turns(
         "one query, 50 passages reranked",
-        lambda: ours.reranked([query], found),
-        lambda: theirs.rank(query, passages),
+        lambda: reranker.reranked([query], found),
+        lambda: cross_encoder.rank(query, passages),
         arguments.rounds,
     )
     seconds = []
     for _ in range(arguments.rounds):
         began = time.perf_counter()
-        index.search(query, by="words", rerank=ours)
+        index.search(query, by="words", rerank=reranker)
         seconds.append(time.perf_counter() - began)
     print(f"with the search by words: {statistics.median(seconds):.4f} s", flush=True)
 

@@ -100,8 +100,8 @@ def found(arguments, train, retrieval, *, seed):
         "documents": metrics["documents"],
         "queries": metrics["queries"],
         **{
-            f"{by} {name}": round(of_one[name], 4)
-            for by, of_one in metrics["by"].items()
+            f"{by} {name}": round(scores[name], 4)
+            for by, scores in metrics["by"].items()
             for name in _METRICS
         },
     }

@@ -92,8 +92,8 @@ class Recipe:
         relevant = dict(line.split("\t")[:2] for line in grades)
         found = {"queries": len(queries), "documents": len(index)}
         rerank = {"rerank": self.reranker(seed), "rerank_top": 20} if reranked else {}
-        for by, of_one in index.evaluate(self.retrieval, **rerank)["by"].items():
-            found |= {f"{by} {name}": round(of_one[name], 4) for name in METRICS}
+        for by, scores in index.evaluate(self.retrieval, **rerank)["by"].items():
+            found |= {f"{by} {name}": round(scores[name], 4) for name in METRICS}
         for by, ranked in index.ranked_ids([*queries.values()], top_k=max(K)):
             places = [
                 ids.index(relevant[id]) if relevant[id] in ids else max(K)

@@ -1,4 +1,4 @@
-"""Those who are compared by serving.py, each in a process of its own: text in and label out.
+"""The programs that serving.py compares, each in a process of its own: text in and label out.
 
     python benchmarks/serving_contenders.py CONTENDER FOLDER
 
@@ -59,7 +59,7 @@ def taking_turn(model, batches):
 
 
 def lay_kernels_out_once(precision):
-    """As `keras-bert serve` and savedmodels/compose.yaml have it, in bfloat16."""
+    """Sets what `keras-bert serve` and savedmodels/compose.yaml set in bfloat16."""
     if precision == "bfloat16":
         os.environ["TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"] = "true"
 

@@ -118,6 +118,6 @@ class Load:
 
 
 def _memory(pid):
-    """What a process holds, in MiB."""
+    """The memory of a process, in MiB."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

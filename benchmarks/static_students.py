@@ -62,12 +62,12 @@ def static(arguments, teacher, size):
 
 
 def trained(arguments, teacher):
-    from distilled import of_books
+    from distilled import book_sentences
 
     import keras_bert as kb
 
     output = arguments.output / "trained"
-    data = of_books(arguments.folder / "books", 50_000)
+    data = book_sentences(arguments.folder / "books", 50_000)
     kb.distill(teacher=teacher, static=True, data=data, output=output)
     return output
 
@@ -78,16 +78,16 @@ def measured(arguments, model):
 
     task = kb.load_task(model)
     pairs = sts(arguments.folder)
-    of_pairs = kb.evaluate(model=task, data=pairs)
-    of_questions = kb.evaluate(model=task, data=xquad(arguments.folder))
+    pair_metrics = kb.evaluate(model=task, data=pairs)
+    question_metrics = kb.evaluate(model=task, data=xquad(arguments.folder))
     texts = [text for pair in pairs for text in (pair["sentence1"], pair["sentence2"])]
     task.encode(texts[:256], batch_size=256)
     begin = time.process_time()
     task.encode(texts, batch_size=256)
     seconds = time.process_time() - begin
     return {
-        "spearman": round(of_pairs["spearman"], 4),
-        "ndcg@10": round(of_questions["ndcg@10"], 4),
+        "spearman": round(pair_metrics["spearman"], 4),
+        "ndcg@10": round(question_metrics["ndcg@10"], 4),
         "numbers": task.size_of(None),
         "megabytes": round(4 * task.count_params() / 1e6, 1),
         "texts_per_second": round(len(texts) / seconds),

@@ -75,9 +75,9 @@ def main():
             count = run()
             if turn:  # the first one compiles
                 speeds[name].append(count / (time.perf_counter() - began))
-    for name, of_turns in speeds.items():
-        ratio = statistics.median(speeds["ours"]) / statistics.median(of_turns)
-        speed = statistics.median(of_turns)
+    for name, side_speeds in speeds.items():
+        ratio = statistics.median(speeds["ours"]) / statistics.median(side_speeds)
+        speed = statistics.median(side_speeds)
         print(f"{name:8} {speed:12,.0f} tokens/s; ours is {ratio:.2f} times that")
 
 

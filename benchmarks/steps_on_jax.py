@@ -1,4 +1,4 @@
-"""What a task's training steps take on Keras's JAX backend, and what its device could do."""
+"""The time of a task's training steps on Keras's JAX backend, and what its device could do."""
 
 import collections
 import functools

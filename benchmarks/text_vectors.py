@@ -63,10 +63,10 @@ def main():
                     processor[side].append(answer["processor"])
         counts = {"encode": arguments.sentences, "one": 1, "train": arguments.steps * BATCH}
         for unit, times in (("s", seconds), ("processor second", processor)):
-            ours, theirs = (statistics.median(times[side]) for side in SIDES)
+            our_seconds, their_seconds = (statistics.median(times[side]) for side in SIDES)
             print(
-                f"{what}: ours {counts[what] / ours:.1f} per {unit}, sentence-transformers "
-                f"{counts[what] / theirs:.1f}, ratio {theirs / ours:.2f}",
+                f"{what}: ours {counts[what] / our_seconds:.1f} per {unit}, sentence-transformers "
+                f"{counts[what] / their_seconds:.1f}, ratio {their_seconds / our_seconds:.2f}",
                 flush=True,
             )
     for process in sides.values():
@@ -88,7 +88,7 @@ def work(arguments):
     """Answers each line of the standard input with the seconds that the work took."""
     texts = sentences(arguments.data, max(arguments.sentences, 2 * BATCH * arguments.steps))
     answers, sys.stdout = sys.stdout, sys.stderr
-    jobs = {"ours": ours, "theirs": theirs}[arguments.one](arguments, texts)
+    jobs = {"ours": our_calls, "theirs": their_calls}[arguments.one](arguments, texts)
     for line in sys.stdin:
         start, processor = time.perf_counter(), time.process_time()
         jobs[line.strip()]()
@@ -104,7 +104,7 @@ def pairs_of(texts, steps):
     return list(zip(texts[: 2 * count : 2], texts[1 : 2 * count : 2], strict=True))
 
 
-def ours(arguments, texts):
+def our_calls(arguments, texts):
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
@@ -123,7 +123,7 @@ def ours(arguments, texts):
     }
 
 
-def theirs(arguments, texts):
+def their_calls(arguments, texts):
     import torch
 
     torch.set_num_threads(arguments.threads)

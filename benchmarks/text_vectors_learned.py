@@ -1,4 +1,4 @@
-"""What text vectors learn: MiniLM trained by `keras_bert.finetune`, before and after.
+"""The gains of trained text vectors: MiniLM before and after `keras_bert.finetune`.
 
     python benchmarks/text_vectors_learned.py --output runs/vectors --seeds 0 1 2
     python benchmarks/text_vectors_learned.py --output runs/vectors --seeds 0 1 2 \
@@ -50,8 +50,8 @@ def main():
         print("\n".join(table(path)))
         return
     grid = itertools.product(arguments.rates, arguments.epochs, arguments.batch_sizes)
-    for seed, data, of_run in itertools.product(arguments.seeds, arguments.data, [BEFORE, *grid]):
-        rate, epochs, batch_size = (of_run,) * 3 if of_run == BEFORE else of_run
+    for seed, data, setting in itertools.product(arguments.seeds, arguments.data, [BEFORE, *grid]):
+        rate, epochs, batch_size = (setting,) * 3 if setting == BEFORE else setting
         cell = {"data": data, "rate": rate, "epochs": epochs, "batch_size": batch_size}
         turns.result({**cell, "seed": seed}, lambda **cell: measured(arguments, **cell))
 
@@ -113,19 +113,19 @@ def table(path):
     cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     rows = {}
     for cell in cells:
-        of_run = tuple(cell[name] for name in ("data", "rate", "epochs", "batch_size"))
-        rows.setdefault(of_run, []).append(cell)
+        key = tuple(cell[name] for name in ("data", "rate", "epochs", "batch_size"))
+        rows.setdefault(key, []).append(cell)
     yield "| data, metric | rate | epochs | batch | before | after |"
     yield "|---|---|---|---|---|---|"
-    for (data, *of_run), after in sorted(rows.items(), key=str):
+    for (data, *setting), after in sorted(rows.items(), key=str):
         metric = next(name for name in _METRICS if name in after[0])
-        if BEFORE in of_run:
+        if BEFORE in setting:
             continue
         seeds = {cell["seed"] for cell in after}
         before = [cell for cell in rows[(data, *[BEFORE] * 3)] if cell["seed"] in seeds]
-        given = " | ".join("default" if value is None else f"{value:g}" for value in of_run)
-        of_both = (_summary([cell[metric] for cell in part]) for part in (before, after))
-        yield f"| {data}, {metric} | {given} | {' | '.join(of_both)} |"
+        given = " | ".join("default" if value is None else f"{value:g}" for value in setting)
+        summaries = (_summary([cell[metric] for cell in part]) for part in (before, after))
+        yield f"| {data}, {metric} | {given} | {' | '.join(summaries)} |"
 
 
 def _summary(scores):

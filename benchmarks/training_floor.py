@@ -51,10 +51,10 @@ def main():
     ids = rng.integers(1000, 30_000, shape)
     config = json.loads((minilm / "config.json").read_text())
     their_class, our_class, names = TASKS[arguments.task]
-    of_tokens = arguments.task == "tagger"
-    labels = rng.integers(0, len(names), shape if of_tokens else arguments.texts)
+    is_per_token = arguments.task == "tagger"
+    labels = rng.integers(0, len(names), shape if is_per_token else arguments.texts)
     task = our_task(minilm, our_class, names)
-    products = products_of(config, shape=shape, all_tokens_are_read=of_tokens)
+    products = products_of(config, shape=shape, all_tokens_are_read=is_per_token)
     inner = config["intermediate_size"]
     gelus = [(rows, out) for rows, _, out in products if out == inner]
     kernels = Kernels(products, task.trainable_variables, gelus=gelus)

@@ -1,4 +1,4 @@
-"""What a long benchmark has found so far, so that stopped and started again, it goes on."""
+"""Keeps what a long benchmark has found so far, so that it resumes after an interruption."""
 
 import json
 import sys

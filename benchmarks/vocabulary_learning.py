@@ -102,18 +102,22 @@ def count_words(text):
 
 def compare(algorithm, size, counts, left_out, turns):
     """Prints a row for each of both, and the ratios."""
-    ours, theirs = [], []
+    our_seconds, their_seconds = [], []
     for _ in range(turns):
         vocabulary, seconds = learn_ours(algorithm, counts, size)
-        ours.append(seconds)
+        our_seconds.append(seconds)
         tokenizer, seconds = learn_theirs(algorithm, counts, size)
-        theirs.append(seconds)
+        their_seconds.append(seconds)
     rows = {
-        "keras-bert": (len(vocabulary), our_tokens(algorithm, vocabulary, left_out), medians(ours)),
+        "keras-bert": (
+            len(vocabulary),
+            our_tokens(algorithm, vocabulary, left_out),
+            medians(our_seconds),
+        ),
         "tokenizers": (
             tokenizer.get_vocab_size(),
             their_tokens(algorithm, tokenizer, left_out),
-            medians(theirs),
+            medians(their_seconds),
         ),
     }
     for name, (tokens, length, seconds) in rows.items():

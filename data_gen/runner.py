@@ -116,7 +116,7 @@ class Progress:
             self._bar.update(finished, total=total, description=description)
 
     def _poll(self, bar):
-        # Listing a folder of another file system takes long: elsewhere.News does it.
+        # Listing a folder of another file system takes long: remote_runners.News does it.
         if self.folder is not None and is_local(self.folder.path):
             self.show(self.shards())
 
@@ -319,7 +319,7 @@ class WorkerPool:
     the liveness socket. Nothing is ever written into it: the worker's end is closed when the worker
     ends, and then the job fails instead of waiting for it forever.
 
-    The output of workers goes to the open file `log` (where a fork is not safe, nowhere), or to
+    The output of workers goes to the open file `log` (nowhere if a fork is not safe), or to
     this process's own output if that is None. When the pool is left by an exception, or this
     process ends, workers that are not done are killed. `has_lost_a_worker` is whether one was ended
     by something else.
@@ -330,21 +330,21 @@ class WorkerPool:
     def __init__(self, log=None):
         self._program = None
         self.has_lost_a_worker = False
-        if sys.platform != "linux":  # where a fork is not safe
+        if sys.platform != "linux":  # a fork is not safe there
             command = f"exec {shlex.join([*_PROGRAM, '--alone'])}"
             if log:
                 command += " >/dev/null 2>&1"
             self.environment = SubprocessSDKEnvironment.from_command_string(command_string=command)
             return
-        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._requests, program_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._program = subprocess.Popen(
             _PROGRAM,
-            stdin=theirs,
+            stdin=program_end,
             stdout=log,
             stderr=log,
             start_new_session=True,  # Ctrl-C is handled by this process
         )
-        theirs.close()
+        program_end.close()
         self.environment = _PoolEnvironment(id(self))
 
     def __enter__(self):
@@ -367,10 +367,10 @@ class WorkerPool:
 
     def start(self, environment):
         """Starts a worker with these environment variables; returns its liveness socket."""
-        connection, theirs = socket.socketpair()
-        with theirs:
+        connection, worker_end = socket.socketpair()
+        with worker_end:
             message = json.dumps(environment).encode()
-            socket.send_fds(self._requests, [message], [theirs.fileno()])
+            socket.send_fds(self._requests, [message], [worker_end.fileno()])
         return connection
 
     def fail(self):

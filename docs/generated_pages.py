@@ -231,7 +231,7 @@ def _described(command, text):
 
 
 def _flags(command):
-    """What `--help` prints, without the text that stands above it on the page."""
+    """The flags as `--help` prints them, without the text that is above them on the page."""
     from keras_bert.cli.main import make_parser
 
     _, commands = make_parser([])

@@ -21,7 +21,7 @@ def problems(notebook):
     found = []
     for number, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
-            found += [f"cell {number}: {sentence}" for sentence in _of_code(cell.source)]
+            found += [f"cell {number}: {sentence}" for sentence in _code_errors(cell.source)]
     return found
 
 
@@ -41,7 +41,7 @@ def problem_of_size(path, size):
     return [f"{path.name} has {size:,} bytes; {MAX_BYTES:,} are allowed: draw less, or smaller."]
 
 
-def _of_code(source):
+def _code_errors(source):
     lines = source.splitlines()
     magic = [line.strip() for line in lines if line.lstrip().startswith(("!", "%"))]
     for line in magic:
@@ -51,15 +51,15 @@ def _of_code(source):
     if len(lines) > _MAX_LINES:
         yield f"{len(lines)} lines are too many for a cell; split it."
     for node in ast.walk(ast.parse(source)):
-        yield from _of_node(node)
+        yield from _node_errors(node)
 
 
-def _of_node(node):
+def _node_errors(node):
     if isinstance(node, ast.Import):
         for name in node.names:
-            yield from _of_import(name.name)
+            yield from _import_errors(name.name)
     elif isinstance(node, ast.ImportFrom):
-        yield from _of_import(node.module)
+        yield from _import_errors(node.module)
         for name in node.names:
             if name.name.startswith("_"):
                 yield f"{name.name} is a private name."
@@ -70,7 +70,7 @@ def _of_node(node):
             yield f"{node.attr} starts a program; there is a call in Python."
 
 
-def _of_import(module):
+def _import_errors(module):
     package = module.split(".")[0]
     if package in _PROGRAMS:
         yield f"{module} starts programs; there is a call in Python."

@@ -132,7 +132,7 @@ def _hub():
 
 
 def _environment(temporary, hub):
-    """What a kernel finds in its environment: caches of its own, and the hub."""
+    """The environment of a kernel: caches of its own, and the hub."""
     return {
         "HF_ENDPOINT": hub.endpoint,
         "HF_HOME": str(temporary / "hugging_face"),
@@ -156,7 +156,7 @@ def weights():
 
 
 def _package():
-    """Where the package lies that kernels import, and with it its samples."""
+    """The folder of the package that kernels import, and with it its samples."""
     return _folder_of("keras_bert").parent
 
 

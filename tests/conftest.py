@@ -35,6 +35,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # The dearest: one that started last would leave the other process idle.
 LONG_FILES = (
+    "test_memory.py",  # it looks through all that the process has, which is little in the beginning
     "test_jax.py",
     "test_products.py",
     "test_strategies.py",
@@ -70,7 +71,7 @@ def pytest_addoption(parser):
         "--graphs-as-written",
         action="store_true",
         help="TensorFlow optimizes the graphs of commands that are started, and none of the tests' "
-        "own processes, where that takes a fifth of the time of a short run.",
+        "own processes, in which that takes a fifth of the time of a short run.",
     )
 
     parser.addoption(

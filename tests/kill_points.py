@@ -64,7 +64,7 @@ def kill_at_every_call(under, *, prepare, action, check, killed_at=killed_at):
 
 
 def stop_at_every_call(under, *, prepare, action, check, events=EVENTS):
-    """As `kill_at_every_call` without a process of its own, at the calls of some events."""
+    """Stops as `kill_at_every_call` kills, in this process, at the calls of some events."""
 
     def stopped_at(step, under, action):
         calls = itertools.count()

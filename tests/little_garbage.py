@@ -1,4 +1,4 @@
-"""What keeps memory and Python's garbage collector small while TensorFlow's graphs pile up."""
+"""Keeps memory and Python's garbage collector small while TensorFlow's graphs pile up."""
 
 import ctypes
 import gc
@@ -9,7 +9,7 @@ from pathlib import Path
 # glibc keeps what was freed in its heaps; other systems' C libraries lack this function.
 _return_to_system = getattr(ctypes.CDLL(None), "malloc_trim", lambda bytes_to_keep: None)
 
-_GROWTH = 400 * 2**20  # bytes after which it pays to look for garbage between two tests of a file
+_GROWTH = 250 * 2**20  # bytes after which it pays to look for garbage between two tests of a file
 _after_collection = 0
 
 

@@ -1,4 +1,4 @@
-"""What the program of a step holds on a GPU, on Keras's JAX backend without TensorFlow or a GPU.
+"""The program of a step on a GPU, on Keras's JAX backend without TensorFlow or a GPU.
 
 `test_lowering.py` runs this file in its process; by itself:
 

@@ -1,4 +1,4 @@
-"""What the library says about bad input, for the tests' tables of (input, message)."""
+"""The library's errors about bad input, for the tests' tables of (input, message)."""
 
 import contextlib
 import re

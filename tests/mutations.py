@@ -21,13 +21,15 @@ PIPE, FOLDER = "a pipe that nothing is written to", "an empty folder"  # in plac
 _MEMBERS = 40  # of a list or an object; of more only the first and the last ones are changed
 
 
-def of_file(path):
+def changes_of_file(path):
     """The changes of a file, by its name: a list."""
     data = path.read_bytes()
-    others = [*of_bytes(data, flips=6 if path.suffix == ".json" else 20)]
+    others = [*changes_of_bytes(data, flips=6 if path.suffix == ".json" else 20)]
     others += [(what, lambda what=what: what) for what in (PIPE, FOLDER)]
-    of_content = {".json": of_json, ".safetensors": of_safetensors}.get(path.suffix)
-    return [*of_content(data), *others] if of_content else others
+    changes_of_content = {".json": changes_of_json, ".safetensors": changes_of_safetensors}.get(
+        path.suffix
+    )
+    return [*changes_of_content(data), *others] if changes_of_content else others
 
 
 def put(path, content):
@@ -44,7 +46,7 @@ def put(path, content):
         path.write_bytes(content)
 
 
-def of_json(data):
+def changes_of_json(data):
     """Yields the changes of every value in a JSON text, and of the whole."""
     for path, is_member in _places(json.loads(data), ()):
         for value in [*VALUES, *([MISSING] if is_member else ())]:
@@ -75,7 +77,7 @@ def _set(data, path, value):
     return json.dumps(content).encode()
 
 
-def of_safetensors(data):
+def changes_of_safetensors(data):
     """Yields changes of the header of a safetensors file."""
     [size] = struct.unpack("<Q", data[:8])
     header, rest = data[8 : 8 + size], data[8 + size :]
@@ -84,13 +86,13 @@ def of_safetensors(data):
         new = make()
         return struct.pack("<Q", len(new)) + new + rest
 
-    for what, make in of_json(header):
+    for what, make in changes_of_json(header):
         yield what, functools.partial(with_header, make)
     for number in (0, 1, size + 1, 2**40, 2**64 - 1):
         yield f"a header of {number} bytes", lambda n=number: struct.pack("<Q", n) + data[8:]
 
 
-def of_bytes(data, *, flips=20):
+def changes_of_bytes(data, *, flips=20):
     """Yields changes of bytes: cut, empty, repeated, with other bytes and lines."""
     for size in sorted({0, 1, 7, len(data) // 2, len(data) - 1} & {*range(len(data))}):
         yield f"the first {size} bytes", lambda n=size: data[:n]

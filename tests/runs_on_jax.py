@@ -87,10 +87,10 @@ def weights(output):
 
 
 def assert_same(output, other):
-    ours, theirs = weights(output), weights(other)
-    assert ours.keys() == theirs.keys()
-    for name, value in theirs.items():
-        np.testing.assert_array_equal(ours[name], value, err_msg=name)
+    tensors, other_tensors = weights(output), weights(other)
+    assert tensors.keys() == other_tensors.keys()
+    for name, value in other_tensors.items():
+        np.testing.assert_array_equal(tensors[name], value, err_msg=name)
 
 
 def test_a_stopped_run_of_fine_tuning_resumes_bit_for_bit_and_names_its_backend(given, tmp_path):

@@ -60,7 +60,7 @@ def make_encoder(tokenizer, *, pooler=True, seed=None, **changes):
 
 
 def encode(encoder, inputs, *more):
-    """What an encoder makes of those of `inputs` that it takes: its outputs by name.
+    """The outputs by name of an encoder for those of `inputs` that it takes.
 
     They are `sequence_output`, `pooled_output` if there is a pooler, and any `more`.
     """

@@ -71,18 +71,18 @@ def losses_of_steps(dtype, steps, dropout=0.1, jit_compile=True):
     """The loss of each of so many steps, (steps,), and the task."""
     task = make_task(dtype, dropout=dropout, steps=steps, layers=1, jit_compile=jit_compile)
     x, y, weights = batches(task, count=steps)
-    of_steps = []
+    losses = []
 
     class Losses(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
             self.model.reset_metrics()
 
         def on_train_batch_end(self, batch, logs=None):
-            of_steps.append(float(logs["loss"]))
+            losses.append(float(logs["loss"]))
 
     options = {"batch_size": BATCH, "shuffle": False, "verbose": 0}
     task.fit(x, y, sample_weight=weights, callbacks=[Losses()], **options)
-    return np.array(of_steps), task
+    return np.array(losses), task
 
 
 def check_float16(jit_compile):
@@ -123,7 +123,7 @@ def lowered_for_tpu(task):
 
 
 def jax_state(task, batch):
-    """What a step changes: weights, other variables, the optimizer's, those of metrics."""
+    """Variables that a step changes: weights, other variables, the optimizer's, the metrics'."""
     specs = keras.tree.map_structure(lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch)
     task._symbolic_build(data_batch=specs)
     kinds = ("trainable_variables", "non_trainable_variables")
@@ -137,16 +137,16 @@ def kept_for_the_gradient(task):
 
     x, y, weights = batch = batches(task)
 
-    def of_forward_pass(trained, others, of_optimizer, of_metrics):
+    def forward_pass(trained, others, optimizer_state, metrics_state):
         def loss(trained):
-            options = {"training": True, "optimizer_variables": of_optimizer}
-            arguments = (trained, others, of_metrics, x, y, weights)
+            options = {"training": True, "optimizer_variables": optimizer_state}
+            arguments = (trained, others, metrics_state, x, y, weights)
             return task.compute_loss_and_updates(*arguments, **options)[0]
 
         return jax.tree.leaves(jax.vjp(loss, trained)[1])
 
     with for_gpu():
-        return jax.eval_shape(of_forward_pass, *jax_state(task, batch))
+        return jax.eval_shape(forward_pass, *jax_state(task, batch))
 
 
 def lowered_by_jax(function, *arguments, platform="cuda"):

@@ -140,14 +140,14 @@ def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_bit():
         task.compile_defaults(keras.optimizers.Adam(0.01))
         losses = task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
         runs.append((losses, {w.path: np.array(w.value) for w in task.weights}))
-    (losses, weights), (of_recomputed, recomputed) = runs
+    (losses, weights), (recomputed_losses, recomputed) = runs
     moved = {path for path, old in before.items() if not np.array_equal(old, weights[path])}
     heads = {"classifier", "pooler/dense"}
     assert moved == {
         *(f"{head}/{name}" for head in heads for name in ("kernel", "bias")),
         *(f"block_0/attention/query_key_value/lora_kernel_{factor}" for factor in "ab"),
     }
-    assert losses == of_recomputed
+    assert losses == recomputed_losses
     for path, weight in weights.items():
         np.testing.assert_array_equal(weight, recomputed[path], err_msg=path)
 
@@ -223,7 +223,7 @@ def test_a_batch_in_chunks_makes_the_step_of_the_whole_batch(size):
         task.compile_defaults(keras.optimizers.SGD(0.1))
         losses = task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
         runs.append((losses, [(v.path, np.array(v.value)) for v in task.variables]))
-    (losses, variables), (of_chunks, in_chunks) = runs
-    np.testing.assert_allclose(of_chunks, losses, rtol=1e-5)
-    for (path, value), (_, of_chunk) in zip(variables, in_chunks, strict=True):
-        np.testing.assert_allclose(of_chunk, value, atol=2e-6, err_msg=path)
+    (losses, variables), (chunked_losses, in_chunks) = runs
+    np.testing.assert_allclose(chunked_losses, losses, rtol=1e-5)
+    for (path, value), (_, chunked_value) in zip(variables, in_chunks, strict=True):
+        np.testing.assert_allclose(chunked_value, value, atol=2e-6, err_msg=path)

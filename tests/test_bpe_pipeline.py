@@ -209,9 +209,11 @@ def test_dynamic_masks_keep_words_whole(work, vocab):
     vocabulary = folder.vocabulary()
     batches = training_dataset(folder, vocabulary=vocabulary, batch_size=64, seed=shifted(1))
     [(x, y, weights)] = batches.take(1).as_numpy_iterator()
-    held = weights["masked_lm"] > 0  # (B, P)
-    rows, positions = np.nonzero(held)[0], x["masked_lm_positions"][held]
-    original = unmask(x["input_ids"], (positions, held.sum(axis=1)), (y["masked_lm"][held], None))
+    is_predicted = weights["masked_lm"] > 0  # (B, P)
+    rows, positions = np.nonzero(is_predicted)[0], x["masked_lm_positions"][is_predicted]
+    original = unmask(
+        x["input_ids"], (positions, is_predicted.sum(axis=1)), (y["masked_lm"][is_predicted], None)
+    )
     chosen = np.zeros(original.shape, bool)
     chosen[rows, positions] = True
     word = np.cumsum(vocabulary.word_starts(original)) - 1
@@ -256,8 +258,8 @@ def test_model_folders_hold_the_tokenizer(vocab, pretrained, finetuned):
     given = Tokenizer.from_folder(vocab)
     names = {"vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"}
     for folder in (pretrained, finetuned):
-        held = {path.name for path in folder.iterdir()}
-        assert held == names | {"config.json", "model.safetensors", "README.md"}
+        file_names = {path.name for path in folder.iterdir()}
+        assert file_names == names | {"config.json", "model.safetensors", "README.md"}
         encoder, tokenizer = load(folder)
         assert tokenizer.vocabulary == given.vocabulary and tokenizer.lowercase is False
         assert tokenizer.tokenize(TEXTS).to_list() == given.tokenize(TEXTS).to_list()
@@ -273,15 +275,15 @@ def test_model_folders_hold_the_tokenizer(vocab, pretrained, finetuned):
 @pytest.mark.peers
 def test_a_model_folder_opens_in_transformers_with_the_same_ids(pretrained, finetuned):
     for folder in (pretrained, finetuned):
-        theirs = transformers.AutoTokenizer.from_pretrained(folder)
+        their_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         tokenizer = Tokenizer.from_folder(folder)
-        ids = theirs(TEXTS[:4], add_special_tokens=False)["input_ids"]
+        ids = their_tokenizer(TEXTS[:4], add_special_tokens=False)["input_ids"]
         assert ids == tokenizer.tokenize(TEXTS[:4]).to_list()
         text = "Python reads"
         vocabulary = tokenizer.vocabulary
         [inner] = tokenizer.tokenize([text]).to_list()
-        assert theirs(text)["input_ids"] == [vocabulary.cls_id, *inner, vocabulary.sep_id]
-        assert theirs.mask_token_id == vocabulary.mask_id
+        assert their_tokenizer(text)["input_ids"] == [vocabulary.cls_id, *inner, vocabulary.sep_id]
+        assert their_tokenizer.mask_token_id == vocabulary.mask_id
 
 
 def test_predictions_are_those_of_the_export(finetuned, tmp_path):

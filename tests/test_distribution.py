@@ -1,4 +1,4 @@
-"""What a wheel and an sdist hold; `make wheel` builds both and runs the quickstart of the wheel."""
+"""Contents of wheel and sdist; `make wheel` builds both and runs the quickstart of the wheel."""
 
 import configparser
 import fnmatch
@@ -44,7 +44,7 @@ def test_every_file_of_a_package_goes_into_the_wheel():
 
 
 def test_every_dependency_has_its_exact_version():
-    """As constraints.txt has them, so that nobody's installation is another than the measured."""
+    """constraints.txt has them, so that nobody's installation is another than the measured."""
     setup = configparser.ConfigParser()
     setup.read(REPOSITORY / "setup.cfg")
     lines = setup["options"]["install_requires"].split("\n")

@@ -178,7 +178,7 @@ def test_the_listed_conveniences_are_there():
 
 
 def test_tasks_name_features_and_signatures_of_their_own_family():
-    """What a task names as a text is loaded when it is first called, as a late import is."""
+    """A module that a task names as a text is loaded when first called, as a late import is."""
     named = set()
     for name, path in KERAS_BERT.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -217,11 +217,11 @@ def test_modules_above_tasks_ask_a_task_what_it_offers():
 def test_what_runs_under_jax_imports_no_tensorflow():
     for name, imported, at_module_level in every_import(KERAS_BERT):
         part = short(name).split(".")[0]
-        light = (
-            any(fnmatch.fnmatchcase(short(name), light) for light in LIGHT)
+        is_light = (
+            any(fnmatch.fnmatchcase(short(name), pattern) for pattern in LIGHT)
             or part in WITHOUT_TENSORFLOW
         )
-        if light and rank(short(name)) != RANKS.index(ABOVE_TASKS) and at_module_level:
+        if is_light and rank(short(name)) != RANKS.index(ABOVE_TASKS) and at_module_level:
             assert imported.split(".")[0] not in TENSORFLOW, (name, imported)
 
 

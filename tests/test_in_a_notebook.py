@@ -1,4 +1,4 @@
-"""What a notebook shows of an object, and what `fit` shows while it trains."""
+"""The display of an object in a notebook, and of `fit` while it trains."""
 
 import re
 

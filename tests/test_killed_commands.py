@@ -65,7 +65,7 @@ def model_folder(task, tmp_path_factory):
     return folder
 
 
-def held(folder):
+def snapshot(folder):
     """All that lies in a folder, hidden things too: bytes by the path in it."""
     contents = {}
     for path in sorted(folder.rglob("*")):
@@ -92,12 +92,12 @@ def kills(place, run, *, begin=lambda: None, events=PUBLISHING):
 
     prepare()
     run()
-    whole = held(place)
+    whole = snapshot(place)
     assert whole and not any(files.is_temporary(Path(name).name) for name in whole)
 
     def check(killed):
         run()
-        left = held(place)
+        left = snapshot(place)
         assert left.keys() == whole.keys()
         assert all(left[name] == whole[name] for name in whole)
 
@@ -224,7 +224,7 @@ def test_export(task, tmp_path, monkeypatch):
         assert before in ([], ["1"]) and (before or killed)
         assert export_task(task, models) == models / str(1 + len(before))
         assert sorted(path.name for path in models.iterdir()) == [*before, str(1 + len(before))]
-        versions = [held(version) for version in models.iterdir()]
+        versions = [snapshot(version) for version in models.iterdir()]
         assert versions[0]["saved_model.pb"] == b"b"
         assert versions.count(versions[0]) == len(versions)
 
@@ -264,7 +264,7 @@ class KeptRunSettings(KeepSettings, RunSettings):
 
 
 def test_training(task, instant, tmp_path):
-    """What a run publishes, in its order: run.json, checkpoints, the best model, the results. A
+    """Files that a run publishes, in order: run.json, checkpoints, the best model, the results. A
     pre-training run's are these but for the best model. The weights tell the step: those of a
     checkpoint that was not gone on with would be others.
     """

@@ -1,4 +1,4 @@
-"""What the program of a training step holds on a GPU, lowered on a machine without one."""
+"""The program of a training step on a GPU, lowered on a machine without one."""
 
 import importlib.util
 import os

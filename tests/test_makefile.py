@@ -1,4 +1,4 @@
-"""What the Makefile calls can be called so."""
+"""The commands of the Makefile can be called as it calls them."""
 
 import ast
 import re

@@ -126,8 +126,8 @@ def test_the_results_are_those_of_the_single_steps(run):
     assert results["seed"] == 3
     assert results["total_seconds"] >= sum(results["seconds"].values())
     for run, start in (("taggers/50-pretrained", "pretrained"), ("taggers/50-random", "random")):
-        held = json.loads((output / run / "run.json").read_text(encoding="utf-8"))["settings"]
-        assert (held["model"] is None) == (start == "random")
+        settings = json.loads((output / run / "run.json").read_text(encoding="utf-8"))["settings"]
+        assert (settings["model"] is None) == (start == "random")
         measured = evaluate(model=output / run, data=output / "tags" / "test.conll")
         assert measured["accuracy"] == tags[start]
 

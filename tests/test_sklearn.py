@@ -36,7 +36,7 @@ def model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def options(model):
     settings = {"warmup": 0.0, "dropout": 0.0, "schedule": "constant"}
-    return {"epochs": 8, "batch_size": 4, "learning_rate": 0.01, "settings": settings}
+    return {"epochs": 24, "batch_size": 4, "learning_rate": 0.01, "settings": settings}
 
 
 def test_texts_are_learned_and_predictions_have_the_type_of_y(model, options):
@@ -71,7 +71,7 @@ def test_pairs_and_scores(model, options):
     with pytest.raises(ValueError, match="was trained on pairs of texts. Received: single texts"):
         classifier.predict(TEXTS)
     scores = [1.0, 3.0] * 4
-    regressor = TextRegressor(model, **{**options, "epochs": 24}).fit(TEXTS, scores)
+    regressor = TextRegressor(model, **options).fit(TEXTS, scores)
     assert regressor.score(TEXTS, scores) > 0.5
     assert TextRegressor(model, **few).fit(pairs, scores).predict(pairs).shape == (8,)
 
@@ -241,7 +241,7 @@ FAILING = {
         check_estimator_sparse_matrix check_estimators_empty_data_messages
         check_estimators_nan_inf""",
 }
-OF_ONE = {
+OWN_FAILURES = {
     TextClassifier: {
         NUMBERS: """check_classifiers_classes check_classifiers_one_label
             check_classifiers_one_label_sample_weights check_classifiers_train""",
@@ -271,7 +271,7 @@ def as_matrix(estimator):
 def test_the_checks_of_scikit_learn(estimator):
     expected = {
         name: reason
-        for groups in (FAILING, OF_ONE[estimator])
+        for groups in (FAILING, OWN_FAILURES[estimator])
         for reason, names in groups.items()
         for name in names.split()
     }

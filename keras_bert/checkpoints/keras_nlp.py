@@ -44,11 +44,11 @@ _ATTENTION = f"{_LAYER}._self_attention_layer"
 
 def _part(number, name):
     """A projection to the heads, whose size D is there as N heads of size H."""
-    ours, theirs = f"{_OURS}.attention.query_key_value", f"{_ATTENTION}.{name}_dense"
+    own_name, their_name = f"{_OURS}.attention.query_key_value", f"{_ATTENTION}.{name}_dense"
     part = (number, 3)
     return [
-        Rename(f"{ours}.kernel", f"{theirs}.kernel", "D D", folded="D N H", part=part),
-        Rename(f"{ours}.bias", f"{theirs}.bias", "D", folded="N H", part=part),
+        Rename(f"{own_name}.kernel", f"{their_name}.kernel", "D D", folded="D N H", part=part),
+        Rename(f"{own_name}.bias", f"{their_name}.bias", "D", folded="N H", part=part),
     ]
 
 
@@ -109,13 +109,13 @@ def load_keras_nlp(path):
         check_regular(file)
     with input_errors(message):
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
-        theirs = keras_nlp.models.BertTokenizer.from_preset(str(path))
-        vocabulary = theirs.get_vocabulary()
+        their_tokenizer = keras_nlp.models.BertTokenizer.from_preset(str(path))
+        vocabulary = their_tokenizer.get_vocabulary()
         config = _config(backbone)
     encoder = _encoder(backbone, config, source=path)
     vocabulary = WordPieceVocabulary(vocabulary)
     check_vocabulary(vocabulary, config, source=path)
-    return encoder, Tokenizer.from_vocab(vocabulary, lowercase=theirs.lowercase)
+    return encoder, Tokenizer.from_vocab(vocabulary, lowercase=their_tokenizer.lowercase)
 
 
 def from_keras_nlp(backbone):
@@ -128,7 +128,7 @@ def from_keras_nlp(backbone):
 
 def _config(backbone):
     return BertConfig(
-        **{ours: getattr(backbone, theirs) for ours, theirs in _SIZES.items()},
+        **{own_name: getattr(backbone, their_name) for own_name, their_name in _SIZES.items()},
         hidden_act="gelu_new",
         attention_probs_dropout_prob=backbone.dropout,
         layer_norm_eps=_EPSILON,
@@ -169,7 +169,7 @@ def to_keras_nlp(encoder):
             f"Received: {fields_of(config, *_LIMITED)}"
             f"{', without a pooler' if encoder.pooler is None else ''}."
         )
-    sizes = {theirs: getattr(config, ours) for ours, theirs in _SIZES.items()}
+    sizes = {their_name: getattr(config, own_name) for own_name, their_name in _SIZES.items()}
     backbone = keras_nlp.models.BertBackbone(**sizes)
     table = rename.expand(_BACKBONE, config.num_hidden_layers)
     tensors = rename.gather(encoder, table, sizes=sizes_of(config))
@@ -183,13 +183,13 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
     keras_nlp = _keras_nlp()
     backbone = to_keras_nlp(encoder)
     check_wordpiece(tokenizer, needed_by="keras-nlp's BertTokenizer")
-    theirs = keras_nlp.models.BertTokenizer(
+    their_tokenizer = keras_nlp.models.BertTokenizer(
         vocabulary=list(tokenizer.vocabulary.tokens), lowercase=tokenizer.lowercase
     )
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as temporary:
         backbone.save_to_preset(str(temporary))
-        theirs.save_to_preset(str(temporary))
+        their_tokenizer.save_to_preset(str(temporary))
         metadata = _object(temporary / _METADATA)  # keras-nlp ignores unknown keys
         metadata[MARK] = {"version": __version__, "holds": held_names(temporary)}
         (temporary / _METADATA).write_text(json.dumps(metadata, indent=4), encoding="utf-8")

@@ -77,7 +77,7 @@ def with_task_tokens(encoder: "Encoder", tokenizer: "Tokenizer") -> "tuple[Encod
 
     A model whose sequences have no special tokens, such as `openai-gpt` and `gpt2`, gets `start`,
     `delimiter` and `extract` (Radford et al. 2018, section 3.3): `<start> a <delimiter> b
-    <extract>`, where a task reads the state of the last. A model without a token for padding gets
+    <extract>`, and a task reads the state of the last. A model without a token for padding gets
     one; its config names it, since `transformers` reads the last token that is not padding, and so
     no text may end with it. New tokens are appended to the vocabulary, and rows with random weights
     to the embedding.

@@ -472,8 +472,8 @@ def _array(variable):
 
 
 def _pooling_json(settings, width):
-    theirs = {ours: name for name, ours in PARTS_OF_MODES.items()}
-    names = [theirs[part] for part in parts_of(settings.pooling)]
+    their_names = {ours: name for name, ours in PARTS_OF_MODES.items()}
+    names = [their_names[part] for part in parts_of(settings.pooling)]
     about = {} if settings.include_prompt else {"include_prompt": False}
     if names != [name for name in PARTS_OF_MODES if name in names]:
         # Another order than that of the keys, which only version 6 has.

@@ -22,7 +22,7 @@ TORCH_INDEX = "pytorch_model.bin.index.json"
 KERAS_FILE = "tf_model.h5"
 _KERAS_INDEX = "tf_model.h5.index.json"
 # The last part of a name of Keras -> that of PyTorch.
-_OF_KERAS = {"kernel": "weight", "embeddings": "weight", "gamma": "weight", "beta": "bias"}
+_PYTORCH_ENDS = {"kernel": "weight", "embeddings": "weight", "gamma": "weight", "beta": "bias"}
 
 _FLOATING = ("F64", "F32", "F16", "BF16")
 
@@ -184,7 +184,7 @@ class KerasTensors(Tensors):
             shape = shape[::-1]
         elif last == "bias" and len(shape) == 2:  # of GPT's `Conv1D`, (1, E)
             shape = shape[1:]
-        name = ".".join((*parts, _OF_KERAS.get(last, last)))
+        name = ".".join((*parts, _PYTORCH_ENDS.get(last, last)))
         return name, (item, last == "kernel"), shape
 
     def read(self, name):

@@ -81,11 +81,15 @@ def compare(models=None, data=None, *, report=None, **settings) -> dict[str, Any
     settings = compare_settings(tasks[1].SETTINGS).of(settings)
     sides = _read_by_both(tasks, first.models, settings, report)
     compared = comparison(sides, samples=settings.samples, seed=settings.seed)
-    changes = _changes(sides)
+    answers = _answers(sides)
+    changes = [(example, answer) for example, answer in answers if answer[OLD] != answer[NEW]]
     counts = Counter(change["change"] for _, change in changes)
     compared["changed"] = {name: counts[name] for name in (BETTER, WORSE, OTHER)}
     if settings.output is not None:
-        write_table(PredictionRows(sides[1].source, changes), settings.output, command="compare")
+        source = sides[1].source
+        columns = next(iter(PredictionRows(source, answers)))
+        rows = PredictionRows(source, changes)
+        write_table(rows, settings.output, columns=columns, command="compare")
     return compared
 
 
@@ -170,8 +174,8 @@ def comparison(sides, *, samples, seed):
     if None not in are_right:
         compared["mcnemar"] = mcnemar(*are_right)
     known = [side.task.labels if side.task.MIN_LABELS else () for side in sides]
-    for name, (ours, theirs) in {"only_old": known, "only_new": known[::-1]}.items():
-        compared[name] = [label for label in ours if label not in theirs]
+    for name, (own_labels, other_labels) in {"only_old": known, "only_new": known[::-1]}.items():
+        compared[name] = [label for label in own_labels if label not in other_labels]
     return rounded(compared)
 
 
@@ -243,10 +247,10 @@ def mcnemar(old, new):
     }
 
 
-def _changes(sides):
-    """Pairs of an example of the newer model and how its answer changed, a dictionary."""
+def _answers(sides):
+    """Pairs of an example of the newer model and both answers, a dictionary with the change."""
     qualities = [_qualities(side) for side in sides]
-    changes = []
+    pairs = []
     for example, old, new, before, after in zip(
         sides[1].examples, *(side.predictions for side in sides), *qualities, strict=True
     ):
@@ -254,8 +258,6 @@ def _changes(sides):
             rounded(side.task.answer_of(prediction))
             for side, prediction in zip(sides, (old, new), strict=True)
         ]
-        if answers[0] == answers[1]:
-            continue
         change = {name: new[name] for name in _PARTS if name in new}
         change["change"] = OTHER if before == after else BETTER if after > before else WORSE
         change["expected"] = new.get("expected")
@@ -263,8 +265,8 @@ def _changes(sides):
             change[name] = answer
             if prediction.get("score") not in (None, answer):
                 change[f"{name}_score"] = rounded(prediction["score"])
-        changes.append((example, change))
-    return changes
+        pairs.append((example, change))
+    return pairs
 
 
 def _qualities(side):

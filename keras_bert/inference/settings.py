@@ -26,11 +26,13 @@ from keras_bert.base.settings import (
 )
 from keras_bert.readers import TextFileSettings
 
-_OF_MASKED_LM = "a model folder with a masked-LM head, the output of pretrain, or hf://owner/name"
-_OF_CAUSAL_LM = "a model folder with a causal LM, the output of pretrain, or hf://owner/name"
+_MASKED_LM_FOLDER = (
+    "a model folder with a masked-LM head, the output of pretrain, or hf://owner/name"
+)
+_CAUSAL_LM_FOLDER = "a model folder with a causal LM, the output of pretrain, or hf://owner/name"
 # The file of an exported task that says what its outputs do not (see `exported_task`).
 ABOUT_EXPORT = "assets.extra/keras_bert.json"
-OF_ANY_RUN = "a model folder, the output of a run, or hf://owner/name"
+ANY_RUN = "a model folder, the output of a run, or hf://owner/name"
 
 
 def export_version(path):
@@ -76,7 +78,7 @@ class InferenceSettings(Settings):
 class FillMaskSettings(Settings):
     """Settings of `keras_bert.fill_mask`."""
 
-    model: object = required(help=_OF_MASKED_LM, unit="FOLDER")
+    model: object = required(help=_MASKED_LM_FOLDER, unit="FOLDER")
     text: str = required(help="a text with one or more [MASK]", unit="TEXT")
     top_k: int = setting(5, help="candidates per [MASK]", unit="N", at_least=1, common=True)
     head: str = setting(
@@ -112,7 +114,7 @@ class GenerateSettings(Settings):
 
     on_text: InitVar[Report] = None
 
-    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER")
+    model: object = required(help=_CAUSAL_LM_FOLDER, unit="FOLDER")
     prompt: Sequence[str] = required(
         help="the beginning of a text, or of several texts", unit="TEXT"
     )
@@ -183,7 +185,7 @@ class GenerateCommandSettings(GenerateSettings):
 class NextTokensSettings(Settings):
     """Settings of `keras_bert.next_tokens`."""
 
-    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER")
+    model: object = required(help=_CAUSAL_LM_FOLDER, unit="FOLDER")
     prompt: str = required(help="the beginning of a text", unit="TEXT")
     top_k: int = setting(5, help="number of candidates", unit="N", at_least=1, common=True)
 
@@ -191,7 +193,7 @@ class NextTokensSettings(Settings):
 class LogProbabilitySettings(Settings):
     """Settings of `keras_bert.log_probability`."""
 
-    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER")
+    model: object = required(help=_CAUSAL_LM_FOLDER, unit="FOLDER")
     text: Sequence[str] = required(help="the texts", unit="TEXT")
 
 
@@ -215,7 +217,7 @@ class EvaluateRecordsSettings(Settings):
 
     report: InitVar[Report] = None
 
-    model: object = required(help=_OF_MASKED_LM, unit="FOLDER")
+    model: object = required(help=_MASKED_LM_FOLDER, unit="FOLDER")
     data: PathText = required(help="the output of pretraining-data", unit="FOLDER")
     batch_size: int = _batch_size_setting()
     batches: int | None = setting(
@@ -397,7 +399,7 @@ class TextsSettings(TextFileSettings):
 
     report: InitVar[Report] = None
 
-    model: object = required(help=OF_ANY_RUN, unit="FOLDER")
+    model: object = required(help=ANY_RUN, unit="FOLDER")
     data: object = required(
         help="one text per line (.txt), CSV, TSV or JSON Lines; - is standard input",
         unit="FILE",

@@ -124,7 +124,7 @@ def _may_be_of(path, *, command):
     return path.suffix.lower() != ".parquet" or is_parquet_of(path, command)
 
 
-def write_table(rows, path, *, command="predict"):
+def write_table(rows, path, *, columns=(), command="predict"):
     """Writes rows, dictionaries, as a table, atomically; returns their number.
 
     In CSV, lists are written as JSON. JSON Lines have dates and decimals as text. A Parquet file is
@@ -134,6 +134,7 @@ def write_table(rows, path, *, command="predict"):
         rows: an iterable; the columns are those of the first row, and then others in their order.
             Of `PredictionRows`, Parquet keeps columns that come from Parquet in their types.
         path: NAME.csv, NAME.parquet or NAME.jsonl.
+        columns: the names of the columns of a table without rows.
         command: the command that writes it, for the metadata of Parquet.
 
     Raises:
@@ -143,15 +144,15 @@ def write_table(rows, path, *, command="predict"):
     path, iterator = Path(path), iter(rows)
     ending, first = path.suffix.lower(), list(islice(iterator, 1))
     if ending != ".parquet":
-        columns = _always_there(first[0]) if first else None
-        is_ours = lambda path: _always_there(_columns_of(path)) == columns  # noqa: E731
+        expected = _always_there(first[0] if first else columns)
+        is_ours = lambda path: _always_there(_columns_of(path)) == expected  # noqa: E731
         check_output_file(path, is_ours=is_ours, force=True)
     write = {".csv": _write_csv, ".jsonl": _write_json}.get(ending)
     if write is None:
         given = rows if isinstance(rows, PredictionRows) else None
         write = partial(_write_parquet, given=given, command=command)
     with new_file(path) as temporary:
-        return write(chain(first, iterator), temporary)
+        return write(chain(first, iterator), temporary, columns=columns)
 
 
 def _always_there(columns):
@@ -171,7 +172,7 @@ def _columns_of(path):
         return ()
 
 
-def _write_json(rows, path):
+def _write_json(rows, path, *, columns):
     count = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         for row in rows:
@@ -186,13 +187,13 @@ def _write_json(rows, path):
     return count
 
 
-def _write_csv(rows, path):
-    columns, count = {}, 0
+def _write_csv(rows, path, *, columns):
+    columns, count = dict.fromkeys(columns), 0
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         for row in rows:
             count += 1
-            columns |= dict.fromkeys(row)
+            columns = {**(columns if count > 1 else {}), **dict.fromkeys(row)}
             if count == 1:
                 width = len(columns)
                 writer.writerow(columns)
@@ -201,6 +202,8 @@ def _write_csv(rows, path):
                 writer.writerow([cells.get(name) for name in columns])
             except UnicodeEncodeError:
                 raise _not_held("CSV", f"row {count} has half a surrogate pair") from None
+        if not count and columns:
+            writer.writerow(columns)
     if count and width < len(columns):
         _widen(path, columns)
     return count
@@ -243,7 +246,7 @@ def as_json(value):
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _write_parquet(rows, path, *, given, command):
+def _write_parquet(rows, path, *, columns, given, command):
     import pyarrow
 
     def kept(lines):
@@ -253,7 +256,7 @@ def _write_parquet(rows, path, *, given, command):
         except pyarrow.ArrowException as error:
             raise _not_held("Parquet", reason_of(error)) from None
 
-    columns, types, count, typed = {}, {}, 0, None
+    columns, types, count, typed = {name: [] for name in columns}, {}, 0, None
     while some := [*islice(rows, _TOGETHER)]:
         typed = kept([]) if typed is None else typed
         for name in dict.fromkeys(chain(columns, chain.from_iterable(some))):

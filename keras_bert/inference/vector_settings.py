@@ -17,7 +17,7 @@ from keras_bert.base.settings import (
 )
 from keras_bert.heads import LAYERS, check_layers
 from keras_bert.inference.settings import (
-    OF_ANY_RUN,
+    ANY_RUN,
     TextsOrFileSettings,
     TextsSettings,
     max_length_setting,
@@ -118,7 +118,7 @@ class SensesSettings(TextFileSettings):
 
     report: InitVar[Report] = None
 
-    model: object = required(help=OF_ANY_RUN, unit="FOLDER")
+    model: object = required(help=ANY_RUN, unit="FOLDER")
     train: object = required(
         help="texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV "
         "or JSON Lines",
@@ -221,7 +221,7 @@ class WordSimilaritySettings(Settings):
 
     report: InitVar[Report] = None
 
-    model: object = required(help=OF_ANY_RUN, unit="FOLDER")
+    model: object = required(help=ANY_RUN, unit="FOLDER")
     pairs: object = required(
         help="a file of rated pairs, in the layout of CoSimLex or WiC, or with two texts and a "
         "score; or a list of two texts each. A word is marked in each text",

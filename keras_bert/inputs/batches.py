@@ -128,15 +128,15 @@ def distinct_batches(rows, *, count, seed, epoch):
 
 
 # Examples of one label that `label_batches` puts into a batch together.
-_OF_A_LABEL = 4
+_EXAMPLES_PER_LABEL = 4
 
 
 def label_batches(labels, *, count, seed, epoch):
     """The examples of each batch of one epoch in random order, some of the same label together.
 
-    The examples of a label are divided into groups of `_OF_A_LABEL` at random, and a batch has
-    groups of random labels (Hermans et al. 2017). The sizes of batches differ by at most one, so
-    that the last group of a batch may continue in the next one.
+    The examples of a label are divided into groups of `_EXAMPLES_PER_LABEL` at random, and a batch
+    has groups of random labels (Hermans et al. 2017). The sizes of batches differ by at most one,
+    so that the last group of a batch may continue in the next one.
 
     Shapes: labels int (N,) -> a list of `count` int32 arrays of example numbers.
     """
@@ -145,9 +145,9 @@ def label_batches(labels, *, count, seed, epoch):
     order = order[np.argsort(labels[order], kind="stable")]
     begins = np.flatnonzero(np.diff(labels[order], prepend=labels[order[0]] - 1))
     groups = [
-        group[start : start + _OF_A_LABEL]
+        group[start : start + _EXAMPLES_PER_LABEL]
         for group in np.split(order, begins[1:])
-        for start in range(0, len(group), _OF_A_LABEL)
+        for start in range(0, len(group), _EXAMPLES_PER_LABEL)
     ]
     order = np.concatenate([groups[number] for number in rng.permutation(len(groups))])
     return np.split(order.astype(np.int32), np.arange(1, count) * len(labels) // count)

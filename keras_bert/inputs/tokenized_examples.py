@@ -19,7 +19,7 @@ PAD_TO = 8
 FEW_LENGTHS = 4
 
 # What attributes with a part for each example are.
-_OF_EXAMPLES = (list, tuple, dict, np.ndarray, tf.Tensor, tf.RaggedTensor)
+_EXAMPLE_COLUMNS = (list, tuple, dict, np.ndarray, tf.Tensor, tf.RaggedTensor)
 
 
 class TokenizedExamples(SequenceBatches):
@@ -174,7 +174,7 @@ class TokenizedExamples(SequenceBatches):
         """A copy for `inputs` alone, without the examples, their tokens and their labels."""
         framing_only = copy.copy(self)
         for name, value in vars(self).items():
-            if isinstance(value, _OF_EXAMPLES) and name != "_input_names":
+            if isinstance(value, _EXAMPLE_COLUMNS) and name != "_input_names":
                 setattr(framing_only, name, None)
         framing_only.segments, framing_only.columns = (
             [None] * len(self.segments),

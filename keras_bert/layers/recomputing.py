@@ -2,8 +2,8 @@
 
 Both compute again with the same random numbers. `recomputed` stores the input of each layer in
 place of all that is in it. `in_chunks` stores nothing of a pass but its outputs, so that a batch of
-any size takes the memory of a chunk, where a loss needs the outputs of all of it (GradCache, Gao et
-al. 2021).
+any size takes the memory of a chunk, even if a loss needs the outputs of all of it (GradCache, Gao
+et al. 2021).
 """
 
 import keras

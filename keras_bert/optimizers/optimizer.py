@@ -37,7 +37,7 @@ class GradientNorm(keras.metrics.Metric):
         self.sums = self.add_variable((2,), initializer="zeros", name="sums")  # norms, updates
 
     def update_state(self, norm, is_update=None):
-        """Adds the norm of an update, (); with `is_update`, bool (), nothing where it is false."""
+        """Adds the norm of an update, (); with `is_update`, bool (), nothing if it is false."""
         norm = ops.cast(norm, self.dtype)
         added = ops.stack([norm, ops.ones_like(norm)])
         self.sums.assign_add(added if is_update is None else ops.where(is_update, added, 0.0))

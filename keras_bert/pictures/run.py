@@ -45,7 +45,7 @@ _NAMES = {
     "sentence_order": "order of sentences",
 }
 # Whose loss the unigram entropy bounds.
-_OF_TOKENS = ("masked_lm", "causal_lm", "forward_lm", "backward_lm", "span_boundary")
+_TOKEN_OUTPUTS = ("masked_lm", "causal_lm", "forward_lm", "backward_lm", "span_boundary")
 _FORMATS = {
     "tokens_per_second": "{x:,.0f}",
     "input_wait": lambda fraction, _: percent(fraction),
@@ -184,7 +184,7 @@ def draw_curves(metrics, path):
         losses, accuracies, regime, speed = panels = list(canvas.subplots(2, 2).flat)
         for axis in panels:
             _count_steps(axis)
-        _draw_outputs(losses, history, [name for name in outputs if name in _OF_TOKENS], "loss")
+        _draw_outputs(losses, history, [name for name in outputs if name in _TOKEN_OUTPUTS], "loss")
         entropy, tokens = metrics["unigram_entropy"], history[-1].get("tokens")
         if entropy is not None:
             label = f"unigram baseline {entropy:.2f}"

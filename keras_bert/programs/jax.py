@@ -348,11 +348,11 @@ def _filled(dataset, count, *, worker, workers):
         filling = -rows % count
         own = (rows + filling) // workers
 
-        def of_worker(value):
+        def part_of_worker(value):
             whole = tf.concat([value, tf.repeat(value[-1:], filling, axis=0)], axis=0)
             return whole[own * worker : own * (worker + 1)]
 
-        x, *targets = tf.nest.map_structure(of_worker, (x, *targets))
+        x, *targets = tf.nest.map_structure(part_of_worker, (x, *targets))
         return {**x, FILLING: tf.zeros([own, filling], tf.int8)}, *targets
 
     return resolved(dataset.map(filled))

@@ -25,8 +25,8 @@ _USUAL = {
     "scores": ("scores", "teacher_scores"),
     "margins": ("margins", "margin"),
 }
-_OF_GRADES = {"query", "passages", "grades"}
-_OF_NEGATIVES = {"query", "positive", "negatives"}
+_GRADED_PARTS = {"query", "passages", "grades"}
+_NEGATIVE_PARTS = {"query", "positive", "negatives"}
 _NO_POSITIVE, _ONE_PASSAGE = "a passage with a grade above 0", "a second passage"
 
 
@@ -127,9 +127,9 @@ class ScoredPairSource(TextSource):
         }
         columns["negatives"] = negative_columns(names)
         columns = {part: columns[part] for part in _PARTS if columns[part]}
-        if not (_OF_NEGATIVES <= {*columns} or {"query", "passages"} <= {*columns}):
+        if not (_NEGATIVE_PARTS <= {*columns} or {"query", "passages"} <= {*columns}):
             return None
-        if _OF_NEGATIVES <= {*columns}:  # "passages" may be the positives' column
+        if _NEGATIVE_PARTS <= {*columns}:  # "passages" may be the positives' column
             columns = {p: n for p, n in columns.items() if p not in ("passages", "grades")}
         for part, found in columns.items():
             if len(found) > 1 and part != "negatives":
@@ -146,10 +146,10 @@ class ScoredPairSource(TextSource):
     def _checked_parts(self, table, columns):
         parts = {*columns}
         teacher = parts & {"scores", "margins"}
-        is_graded = parts - {"scores"} == _OF_GRADES or (
-            not self._need_labels and {"query", "passages"} <= parts <= _OF_GRADES
+        is_graded = parts - {"scores"} == _GRADED_PARTS or (
+            not self._need_labels and {"query", "passages"} <= parts <= _GRADED_PARTS
         )
-        if is_graded or (parts - teacher == _OF_NEGATIVES and len(teacher) < 2):
+        if is_graded or (parts - teacher == _NEGATIVE_PARTS and len(teacher) < 2):
             return columns
         raise InputError.naming(
             "{}: a list has a query, passages and grades, or a query, its positive, negatives, and "

@@ -22,7 +22,7 @@ FLOAT32, FLOAT16, INT8 = DTYPES = ("float32", "float16", "int8")
 ERROR, REPLACE = DUPLICATES = ("error", "replace")
 QDRANT, OPENSEARCH = FORMATS = ("qdrant", "opensearch")
 RERANKED = 50  # results that a cross-encoder orders
-_OF_EMBEDDERS = (
+_EMBEDDER_FOLDER = (
     "a folder of sentence-transformers, the output of finetune --task text-embedding, or "
     "hf://owner/name"
 )
@@ -106,7 +106,7 @@ class IndexCommandSettings(IndexSettings, AddSettings):
     report: InitVar[Report] = None
 
     model: PathText | None = model_setting(
-        None, help=_OF_EMBEDDERS, unit="FOLDER", default_help="that of the index", common=True
+        None, help=_EMBEDDER_FOLDER, unit="FOLDER", default_help="that of the index", common=True
     )
     data: PathText | None = data_setting(
         None,

@@ -16,7 +16,7 @@ from keras_bert.tasks.text_embedding.metrics import RANKED, retrieval_metrics
 
 _RECALL = f"recall@{RANKED}"
 # The metrics of each query in a file.
-_OF_QUERY = ("ndcg@10", "mrr@10", "map@100", "recall@10", _RECALL)
+_QUERY_METRICS = ("ndcg@10", "mrr@10", "map@100", "recall@10", _RECALL)
 
 
 def evaluate_index(
@@ -62,7 +62,9 @@ def evaluate_index(
         for query, ids in zip(queries, ranked, strict=True):
             relevance = _metrics([ids], [query.relevant])
             row = {"query": query.id, "text": query.text, "by": by}
-            rows.append(row | {name: relevance[name] for name in _OF_QUERY} | {"first": ids[:10]})
+            rows.append(
+                row | {name: relevance[name] for name in _QUERY_METRICS} | {"first": ids[:10]}
+            )
     if output is not None:
         write_table(iter(rounded(rows)), output, command="evaluate")
     return rounded(metrics)

@@ -22,7 +22,7 @@ from keras_bert.serving.tensors import DEFAULT_SIGNATURE
 # Two, so that one long request does not delay all others.
 _THREADS = 2
 # Lines of an error about the graph, not about the request.
-_OF_THE_GRAPH = ("Graph execution error", "Detected at node")
+_GRAPH_LINES = ("Graph execution error", "Detected at node")
 
 
 def model_folders(folders):
@@ -166,7 +166,7 @@ def _request_error(error):
     code = error_codes_pb2.Code.Name(error.error_code)
     message = str(error.message).replace("<stack traces unavailable>", "").partition("\n\t [[")[0]
     lines = [line.strip() for line in message.splitlines()]
-    message = " ".join(line for line in lines if line and not line.startswith(_OF_THE_GRAPH))
+    message = " ".join(line for line in lines if line and not line.startswith(_GRAPH_LINES))
     return ServerError(message or code, code=code if code in HTTP_STATUS else "INTERNAL")
 
 

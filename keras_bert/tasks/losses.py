@@ -184,15 +184,15 @@ def mean_outputs(outputs, losses):
 def check_can_average(losses):
     """Raises `InputError` for a task with an output that `mean_outputs` has no mean of."""
     for loss in losses.values():
-        if not (isinstance(loss, (*_OF_SOFTMAX, *_OF_SIGMOID)) or _is_of_numbers(loss)):
+        if not (isinstance(loss, (*_SOFTMAX_LOSSES, *_SIGMOID_LOSSES)) or _is_of_numbers(loss)):
             raise InputError.naming(
                 "{ensemble} averages the probabilities of each output, which vectors of texts have "
                 "not, and a CRF gives them for whole sequences only. Leave {crf} or {ensemble} out."
             )
 
 
-_OF_SOFTMAX = (keras.losses.SparseCategoricalCrossentropy,)
-_OF_SIGMOID = (keras.losses.BinaryCrossentropy,)
+_SOFTMAX_LOSSES = (keras.losses.SparseCategoricalCrossentropy,)
+_SIGMOID_LOSSES = (keras.losses.BinaryCrossentropy,)
 
 
 def _is_of_numbers(loss):
@@ -206,7 +206,7 @@ def _mean(outputs, loss):
     """Float32 tensors of one shape -> one."""
     if _is_of_numbers(loss):
         return sum(outputs[1:], outputs[0]) / len(outputs)
-    if isinstance(loss, _OF_SOFTMAX):
+    if isinstance(loss, _SOFTMAX_LOSSES):
         return _log(_mean_of(ops.softmax, outputs))
     yes = _mean_of(ops.sigmoid, outputs)
     no = _mean_of(lambda logits: ops.sigmoid(-logits), outputs)  # exact near 0

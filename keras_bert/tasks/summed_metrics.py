@@ -133,8 +133,8 @@ def pearson(sums):
 
 def right_alone(is_right):
     """The `SummedMetrics` of a task without others: `right`, the fraction of right examples."""
-    right = np.asarray(is_right, np.float64)
+    is_correct = np.asarray(is_right, np.float64)
     return SummedMetrics(
-        parts={"right": right, "examples": np.ones(len(right))},
+        parts={"right": is_correct, "examples": np.ones(len(is_correct))},
         metrics=lambda sums: {"right": ratio(sums["right"], sums["examples"])},
     )

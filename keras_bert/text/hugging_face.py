@@ -263,12 +263,13 @@ class TokenizerFolder:
         """Rejects a `tokenizer.json`, which transformers reads, with other ids than these."""
         if not isinstance(self._model.get("vocab"), dict):
             return  # there is no such file
-        theirs = self._ids()
-        ours = {token: id for id, token in enumerate(vocabulary.tokens)}
-        for token in [*ours, *theirs]:
-            if ours.get(token) != theirs.get(token):
+        ids_of_json = self._ids()
+        ids_of_vocabulary = {token: id for id, token in enumerate(vocabulary.tokens)}
+        for token in [*ids_of_vocabulary, *ids_of_json]:
+            if ids_of_vocabulary.get(token) != ids_of_json.get(token):
                 ids = [
-                    f"the id {ids[token]}" if token in ids else "no id" for ids in (ours, theirs)
+                    f"the id {ids[token]}" if token in ids else "no id"
+                    for ids in (ids_of_vocabulary, ids_of_json)
                 ]
                 raise InputError(
                     f"{self._folder}: {token!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} "

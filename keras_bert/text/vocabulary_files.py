@@ -266,7 +266,7 @@ def _read_folder(folder):
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder. A folder with a {VOCAB_TXT} was expected.")
     tokenizer = _read_json(folder / TOKENIZER_FILE)
-    theirs = hugging_face.TokenizerFolder(
+    tokenizer_folder = hugging_face.TokenizerFolder(
         folder,
         config=_read_json(folder / CONFIG_FILE),
         tokenizer=tokenizer,
@@ -275,19 +275,21 @@ def _read_folder(folder):
     names = set(VOCABULARY_FILES) - {TOKENIZER_FILE}
     contents = {name: _read_bytes(folder / name) for name in names if (folder / name).exists()}
     models = [folder / name for name in SENTENCEPIECE_FILES if (folder / name).exists()]
-    if not contents and (theirs.has_unigram() or models):
-        vocabulary, name = theirs.unigram({path.name: _read_bytes(path) for path in models})
-        return vocabulary, vocabulary.lowercase, theirs.template(vocabulary, name=name)
+    if not contents and (tokenizer_folder.has_unigram() or models):
+        vocabulary, name = tokenizer_folder.unigram(
+            {path.name: _read_bytes(path) for path in models}
+        )
+        return vocabulary, vocabulary.lowercase, tokenizer_folder.template(vocabulary, name=name)
     if VOCAB_TXT not in contents:
-        model = theirs.bpe_model()
+        model = tokenizer_folder.bpe_model()
         if contents or model is not None:
-            return _read_bpe(folder, contents, theirs, model)
-    name = theirs.class_of_wordpiece(contents.get(VOCAB_TXT))
-    special = theirs.special_tokens(name=name)
+            return _read_bpe(folder, contents, tokenizer_folder, model)
+    name = tokenizer_folder.class_of_wordpiece(contents.get(VOCAB_TXT))
+    special = tokenizer_folder.special_tokens(name=name)
     if VOCAB_TXT in contents:
         vocabulary = parse_vocabulary(contents, folder=folder, special_tokens=special)
     elif tokenizer:
-        vocabulary = theirs.wordpiece(special)
+        vocabulary = tokenizer_folder.wordpiece(special)
     else:
         names = sorted(path.name for path in folder.iterdir())
         others = [name for name in names if name.startswith(("tokenizer", "vocab", "merges"))]
@@ -296,12 +298,12 @@ def _read_folder(folder):
             f"token ids instead, or add its {VOCAB_TXT}, {' with '.join(BpeVocabulary.FILES)}, or "
             f"{TOKENIZER_FILE}."
         )
-    case = theirs.case(special)
-    theirs.check_tokens(vocabulary)
-    return vocabulary, case, theirs.template(vocabulary, name=name)
+    case = tokenizer_folder.case(special)
+    tokenizer_folder.check_tokens(vocabulary)
+    return vocabulary, case, tokenizer_folder.template(vocabulary, name=name)
 
 
-def _read_bpe(folder, contents, theirs, model):
+def _read_bpe(folder, contents, tokenizer_folder, model):
     """Reads a folder of byte-pair encoding, as `_read_folder`.
 
     `contents` are the bytes of the folder's files by name, `theirs` its `TokenizerFolder`, and
@@ -312,17 +314,17 @@ def _read_bpe(folder, contents, theirs, model):
         ids = parse_ids(vocab, source=sources[0])
         merges = parse_merges(merges, source=sources[1])
         if isinstance(ids, dict):  # special tokens may be added in the other files
-            ids |= theirs.added | theirs.added_ids()
+            ids |= tokenizer_folder.added | tokenizer_folder.added_ids()
     else:
         (ids, merges), sources = model, [str(folder / TOKENIZER_FILE)] * 2
-    vocabulary, name = theirs.bpe(ids, merges, sources=sources)
+    vocabulary, name = tokenizer_folder.bpe(ids, merges, sources=sources)
     if vocabulary.lowercase is None:
-        case = theirs.case(vocabulary.special_tokens)
+        case = tokenizer_folder.case(vocabulary.special_tokens)
     else:
-        theirs.check_added(vocabulary.special_tokens, vocabulary.added_tokens)
+        tokenizer_folder.check_added(vocabulary.special_tokens, vocabulary.added_tokens)
         case = vocabulary.lowercase
-    theirs.check_tokens(vocabulary)
-    return vocabulary, case, theirs.template(vocabulary, name=name)
+    tokenizer_folder.check_tokens(vocabulary)
+    return vocabulary, case, tokenizer_folder.template(vocabulary, name=name)
 
 
 def _parse_wordpiece(data, path, special_tokens=BERT_TOKENS):

@@ -112,7 +112,7 @@ def _grown(task, vocabulary, parts):
         value = keras.ops.convert_to_numpy(weight)
         axes = [axis for axis, length in enumerate(weight.shape) if length == before]
         # Tables and biases of tokens have them along their first axis.
-        if axes and axes[0] == 0 and weight.path.endswith(_OF_TOKENS):
+        if axes and axes[0] == 0 and weight.path.endswith(_TOKEN_WEIGHTS):
             rows = np.zeros((size, *value.shape[1:]), value.dtype)
             rows[:before] = value
             rows[first : len(vocabulary)] = [value[list(ids)].mean(axis=0) for ids in parts]
@@ -122,4 +122,4 @@ def _grown(task, vocabulary, parts):
 
 
 # The ends of the paths of weights with a row or a number per token.
-_OF_TOKENS = ("token_embedding/embeddings", "lm_head/bias", "span_boundary/bias")
+_TOKEN_WEIGHTS = ("token_embedding/embeddings", "lm_head/bias", "span_boundary/bias")

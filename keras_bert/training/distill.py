@@ -51,7 +51,7 @@ from keras_bert.training.teaching import Teaching, answers_of
 
 # What a student has of its teacher if the caller does not give it, beside what follows from the
 # starting model: how texts are read, and how vectors are compared.
-_OF_TEACHER = (
+_SETTINGS_OF_TEACHER = (
     *("max_length", "multi_label", "normalize", "similarity"),
     *("prompts", "default_prompt", "lowercase"),
 )
@@ -394,7 +394,7 @@ def _with_teachers(given, settings, teacher, start):
     stored = teacher.stored_settings()
     changes = {
         name: getattr(teacher.settings, name)
-        for name in _OF_TEACHER
+        for name in _SETTINGS_OF_TEACHER
         if name in stored and name not in named and getattr(teacher.settings, name) is not None
     }
     longest = start.config.max_length

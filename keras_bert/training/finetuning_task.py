@@ -345,7 +345,7 @@ _TOKENS_PER_PROGRAM = 10_000_000
 def for_xla(task, examples, *, epochs, steps_per_epoch):
     """The training examples in few lengths, for steps that XLA compiles; None without XLA.
 
-    On TensorFlow it is for one GPU or TPU, where a run is long enough for the programs of all
+    On TensorFlow it is for one GPU or TPU, if a run is long enough for the programs of all
     shapes. The loops of a CRF and of an LSTM do not compile if the length of a batch varies.
 
     Args:

@@ -64,7 +64,7 @@ _TASKS_OF_TEXTS = {
     **dict(zip(STATIC_VECTORS, (SkipGram, Cbow), strict=True)),
 }
 # The objectives that the settings of a run are for, which only some tasks have.
-_OF_OBJECTIVES = {
+_OBJECTIVES_OF_SETTINGS = {
     StaticVectorSettings: STATIC_VECTORS,
     ReplacedTokenSettings: (REPLACED_TOKENS,),
 }
@@ -113,7 +113,7 @@ def pretraining_task_class(folder, settings):
             argument(unused[-1]),
             why,
         )
-    for own_settings, objectives in _OF_OBJECTIVES.items():
+    for own_settings, objectives in _OBJECTIVES_OF_SETTINGS.items():
         for name in own_settings.names():
             if getattr(settings, name) is not None and trained.SETTINGS is not own_settings:
                 raise InputError.naming(
@@ -256,7 +256,7 @@ def _options(task_class, settings, source=None):
     }
     if source is None:
         return options
-    if task_class.SETTINGS in _OF_OBJECTIVES:
+    if task_class.SETTINGS in _OBJECTIVES_OF_SETTINGS:
         is_same = source.stored.get("task") == task_class.TASK_TYPE
         return (source.settings(task_class) if is_same else {}) | options
     if task_class is not SpanPretrainer:

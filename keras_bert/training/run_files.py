@@ -41,14 +41,14 @@ _PROMISED = {
 }
 _IN_MODEL = re.compile(r"(?:runs/[^/]+/)*(?:model|adapter)/(.+)")
 _EDITED = "README.md"  # the model card, which people edit
-_OF_TRAINING = {"steps": int, "parameters": int, "seconds": int | float}
-_OF_LABELLED = {**_OF_TRAINING, "kept": dict, "dev": dict}
+_TRAINING_RESULTS = {"steps": int, "parameters": int, "seconds": int | float}
+_LABELLED_RESULTS = {**_TRAINING_RESULTS, "kept": dict, "dev": dict}
 # The results that a command has always written, with their types.
 _RESULTS = {
-    "pretrain": {**_OF_TRAINING, "eval": dict | None},
-    "finetune": _OF_LABELLED,
-    "distill": _OF_LABELLED,
-    "sweep": {**_OF_LABELLED, "runs": dict},
+    "pretrain": {**_TRAINING_RESULTS, "eval": dict | None},
+    "finetune": _LABELLED_RESULTS,
+    "distill": _LABELLED_RESULTS,
+    "sweep": {**_LABELLED_RESULTS, "runs": dict},
     "glue": {"tasks": dict, "average": dict, "missing": list},
 }
 

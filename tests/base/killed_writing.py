@@ -39,7 +39,7 @@ WRITE = {"file": write_file, "folder": write_folder, "set": write_set}
 
 
 def tree(path):
-    """What lies at a path: the text of a file, or the texts of a folder by name; None if nothing"""
+    """The content of a path: the text of a file, or a folder's texts by name; None if nothing."""
     if path.is_dir():
         return {
             str(file.relative_to(path)): file.read_text()
@@ -50,7 +50,7 @@ def tree(path):
 
 
 def state(place):
-    """What a user finds."""
+    """The state that a user finds."""
     return {
         name: tree(place / name)
         for name in os.listdir(place)

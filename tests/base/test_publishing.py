@@ -1,4 +1,4 @@
-"""What is written takes its place whole, at whatever system call the process is killed."""
+"""Published files are whole, at whatever system call the process is killed."""
 
 import errno
 import fcntl
@@ -151,7 +151,7 @@ def test_text_and_json(tmp_path):
 
 
 class FullDisk(Exception):
-    """As TensorFlow and safetensors tell it."""
+    """The error of TensorFlow and safetensors."""
 
 
 @pytest.mark.parametrize(

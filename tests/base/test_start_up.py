@@ -16,7 +16,7 @@ os.write(2, b"E0000 00:00:17.6 cuda.cc:1] none")
 
 
 def started(folder, *, more="", **environment):
-    """What a program that imports this library and a TensorFlow of three lines writes."""
+    """The output of a program that imports this library and a TensorFlow of three lines."""
     (folder / "tensorflow.py").write_text(_TENSORFLOW + more)
     environment = {
         **os.environ,

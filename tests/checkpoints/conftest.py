@@ -1,4 +1,4 @@
-"""What the tests of the formats share: a small vocabulary, models with random weights, inputs."""
+"""Fixtures of the tests of the formats: a small vocabulary, models with random weights, inputs."""
 
 import json
 import shutil

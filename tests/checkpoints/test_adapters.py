@@ -6,7 +6,7 @@ from safetensors import safe_open
 
 from keras_bert.checkpoints import load, load_task
 from keras_bert.tasks.classification.classifier import Classifier
-from tests.encoders.test_families import FAMILIES, LABELS, batch, theirs
+from tests.encoders.test_families import FAMILIES, LABELS, batch, their_inputs
 from tests.peers import peft, torch, transformers
 from tests.seeds import make_rng, shifted
 
@@ -45,10 +45,10 @@ def randomized(model):
 
 
 def logits(model, task):
-    """Those of both, of the same batch."""
+    """The logits of both, of the same batch."""
     inputs = batch(task.config)
     with torch.no_grad():
-        expected = model(**theirs(inputs, names=task.encoder.input_names)).logits.numpy()
+        expected = model(**their_inputs(inputs, names=task.encoder.input_names)).logits.numpy()
     return expected, np.asarray(task({name: inputs[name] for name in task.input})["logits"])
 
 
@@ -93,11 +93,11 @@ def test_both_ways(model_type, layers, tmp_path):
     )
     expected, outputs = logits(again.eval(), task)
     np.testing.assert_allclose(outputs, expected, atol=3e-5, rtol=1e-4)
-    of_theirs, of_ours = (
+    their_names, our_names = (
         {name for name in tensor_names(tmp_path / folder) if "lora" in name}
         for folder in ("theirs", "ours")
     )
-    assert of_ours == of_theirs
+    assert our_names == their_names
 
 
 @pytest.mark.peers

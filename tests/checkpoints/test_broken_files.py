@@ -34,7 +34,7 @@ from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS
 from tests.eagerly import eagerly
 from tests.inputs.test_words_and_text import vocabulary
-from tests.mutations import of_file, put
+from tests.mutations import changes_of_file, put
 from tests.pretraining_folder import make_data_folder
 from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
@@ -47,7 +47,7 @@ def task_folder(task, folder, *, columns=("text",)):
     return folder
 
 
-def of_algorithm(algorithm, folder):
+def folder_with_algorithm(algorithm, folder):
     tokenizer = Tokenizer(vocabulary(algorithm, algorithm == "unigram"), lowercase=False)
     encoder = make_encoder(tokenizer)
     tasks = {
@@ -76,8 +76,11 @@ def sharded(folder):
     config = json.loads((folder / "config.json").read_text())
     del config["keras_bert"]
     (folder / "config.json").write_text(json.dumps(config))
-    of_others = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(of_others))
+    their_config = {
+        "model_type": "CrossEncoder",
+        "activation_fn": "torch.nn.modules.linear.Identity",
+    }
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(their_config))
     tensors = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     name = "model-00001-of-00001.safetensors"
@@ -137,7 +140,9 @@ def data(folder):
 
 FOLDERS = {
     "wordpiece": wordpiece,
-    **{n: functools.partial(of_algorithm, n) for n in ("bpe", "byte-level-bpe", "unigram")},
+    **{
+        n: functools.partial(folder_with_algorithm, n) for n in ("bpe", "byte-level-bpe", "unigram")
+    },
     "sharded": sharded,
     "sentencepiece": sentencepiece,
     "adapter": adapter,
@@ -162,7 +167,7 @@ def answer(name, folder, *, predicts):
 
 
 def read_data(folder):
-    """What training and `inspect` read of a data folder."""
+    """Reads of a data folder what training and `inspect` read."""
     opened = DataFolder.open(folder)
     vocabulary, card = opened.vocabulary(), opened.card
     opened.check_vocabulary(vocabulary)
@@ -179,7 +184,7 @@ def check(name, folder, *, most):
     changes, answers, failures = 0, 0, []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         given = path.read_bytes()
-        mutations = of_file(path)
+        mutations = changes_of_file(path)
         if len(mutations) > most:
             mutations = random.Random(f"{name} {path.name} {most} {shifted(0)}").sample(
                 mutations, most
@@ -224,7 +229,7 @@ def test_a_broken_file_is_an_answer_or_a_sentence(name, most, tmp_path, monkeypa
 )
 def test_a_piece_that_sentencepiece_cannot_hold_is_an_error(token, expected, tmp_path):
     """It would end the process."""
-    folder = of_algorithm("unigram", tmp_path / "folder")
+    folder = folder_with_algorithm("unigram", tmp_path / "folder")
     path = folder / "tokenizer.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     content["model"]["vocab"][-1][0] = token

@@ -45,7 +45,7 @@ def test_a_head_that_the_architecture_does_not_name_is_said(folder, tmp_path):
 
 
 def test_the_output_of_a_run_will_do(folder, tmp_path):
-    """As for every other command; its own model is not written over."""
+    """Every other command takes it, too; its own model is not written over."""
     run = tmp_path / "run"
     run.mkdir()
     folder.rename(run / "model")
@@ -56,7 +56,7 @@ def test_the_output_of_a_run_will_do(folder, tmp_path):
 
 @pytest.mark.parametrize("inside", ["new", "new/deeper", "../link/new"])
 def test_nothing_is_written_into_the_inputs_own_folder(folder, tmp_path, inside):
-    """What was written there made it a folder that is not ours to replace any more."""
+    """Files written there made it a folder that is not ours to replace any more."""
     (tmp_path / "link").symlink_to(folder)
     with raises_input_error("is inside the input ...Use another folder"):
         convert(folder, folder / inside, to="google")

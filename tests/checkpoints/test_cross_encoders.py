@@ -80,13 +80,13 @@ def test_the_activation_of_a_score(folder, tmp_path, in_config, in_file, expecte
 
 
 @pytest.mark.parametrize(
-    ("of_tokenizer", "own", "modules", "expected"),
+    ("tokenizer_length", "own", "modules", "expected"),
     [(6, None, False, 6), (512, None, False, 8), (1e30, None, False, 8), (6, 5, True, 5)],
 )
-def test_the_maximum_length(folder, of_tokenizer, own, modules, expected):
+def test_the_maximum_length(folder, tokenizer_length, own, modules, expected):
     """The tokenizer's length, at most the positions; the module's if there is one."""
     path = folder / "tokenizer_config.json"
-    config = json.loads(path.read_text()) | {"model_max_length": of_tokenizer}
+    config = json.loads(path.read_text()) | {"model_max_length": tokenizer_length}
     path.write_text(json.dumps(config))
     if own is not None:
         text = json.dumps({"max_seq_length": own})

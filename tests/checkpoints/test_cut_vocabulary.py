@@ -43,7 +43,7 @@ def _bpe():
     return kb.Tokenizer(learn_bpe(counts, size=200), lowercase=True)
 
 
-def _of_folder(write):
+def _from_written_folder(write):
     def make(folder):
         write(folder)
         return kb.Tokenizer.from_folder(folder)
@@ -62,10 +62,10 @@ def _pair(name):
 TOKENIZERS = {
     "wordpiece": lambda folder: _wordpiece(),
     "bpe": lambda folder: _bpe(),
-    "openai-gpt": _of_folder(_pair("openai-gpt")),
-    "gpt2": _of_folder(_pair("gpt2")),
+    "openai-gpt": _from_written_folder(_pair("openai-gpt")),
+    "gpt2": _from_written_folder(_pair("gpt2")),
     **{
-        f"{model_type} {variant}".strip(): _of_folder(
+        f"{model_type} {variant}".strip(): _from_written_folder(
             lambda folder, names=(model_type, variant): publish(*names, folder)
         )
         for model_type, variant in PUBLISHED
@@ -106,10 +106,10 @@ def test_texts_of_kept_tokens_have_the_same_tokens(name, tmp_path):
     lost = cut.lost(its_tokenizer, given)
     assert lost["dropped_tokens"] == lost["changed_texts"] == 0
     assert lost["texts"] == len(given)
-    of_others = cut.lost(its_tokenizer, others)
+    others_lost = cut.lost(its_tokenizer, others)
     ids = [id for row in tokenizer.tokenize(others).to_list() for id in row]
-    assert of_others["tokens"] == len(ids)
-    assert of_others["dropped_tokens"] == sum(id not in new_ids for id in ids)
+    assert others_lost["tokens"] == len(ids)
+    assert others_lost["dropped_tokens"] == sum(id not in new_ids for id in ids)
     table, whole = (np.asarray(of.token_embedding.embeddings) for of in (smaller, encoder))
     np.testing.assert_array_equal(table, whole[cut.ids])
 
@@ -134,7 +134,7 @@ def test_every_family_computes_the_same(model_type, tmp_path):
     done = convert(tmp_path / "model", tmp_path / "cut", vocab_from=texts, report=report.append)
     assert done["tokens"] < done["tokens_before"] == len(tokenizer)
     before, after = (load(tmp_path / name) for name in ("model", "cut"))
-    inputs = [of_tokenizer(texts) for _, of_tokenizer in (before, after)]
+    inputs = [its_tokenizer(texts) for _, its_tokenizer in (before, after)]
     np.testing.assert_array_equal(inputs[0]["input_mask"], inputs[1]["input_mask"])
     states = [
         np.asarray(model(given)["sequence_output"])[given["input_mask"] > 0]
@@ -142,8 +142,8 @@ def test_every_family_computes_the_same(model_type, tmp_path):
     ]
     np.testing.assert_array_equal(*states)
     (whole,), (cut,) = (
-        kb.fill_mask(model=tmp_path / name, text="The [MASK]", top_k=len(of_tokenizer))
-        for name, (_, of_tokenizer) in zip(("model", "cut"), (before, after), strict=True)
+        kb.fill_mask(model=tmp_path / name, text="The [MASK]", top_k=len(its_tokenizer))
+        for name, (_, its_tokenizer) in zip(("model", "cut"), (before, after), strict=True)
     )
     assert len(cut) == done["tokens"]
     names = Counter(token for token, _ in whole)  # "the" may begin a word, or continue one
@@ -154,8 +154,8 @@ def test_every_family_computes_the_same(model_type, tmp_path):
     config = json.loads((tmp_path / "cut" / "config.json").read_text())
     assert config["vocab_size"] == done["tokens"]
     pads = [
-        of_tokenizer.vocabulary.token(model.config.pad_token_id)
-        for model, of_tokenizer in (before, after)
+        its_tokenizer.vocabulary.token(model.config.pad_token_id)
+        for model, its_tokenizer in (before, after)
     ]
     assert pads[0] == pads[1]
 
@@ -267,17 +267,17 @@ def test_transformers_opens_what_is_written(model_type, tmp_path):
     save_folder(shake(small_encoder(model_type, tokenizer)), tokenizer, tmp_path / "model")
     convert(tmp_path / "model", tmp_path / "cut", vocab_from=TEXTS[::2])
     encoder, its_tokenizer = load(tmp_path / "cut")
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "cut")
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "cut")
     texts = ["The bank, the banks.", "a", unigram_models.SENTENCES[0]]
-    expected = theirs(texts, split_special_tokens=True)["input_ids"]
-    ours = its_tokenizer(texts)
-    rows = zip(ours["input_ids"], ours["input_mask"], strict=True)
+    expected = their_tokenizer(texts, split_special_tokens=True)["input_ids"]
+    our_inputs = its_tokenizer(texts)
+    rows = zip(our_inputs["input_ids"], our_inputs["input_mask"], strict=True)
     assert [ids[mask > 0].tolist() for ids, mask in rows] == expected
     model = transformers.AutoModel.from_pretrained(tmp_path / "cut")
-    assert len(theirs) == model.config.vocab_size == encoder.config.vocab_size
-    states = model(**theirs(texts, padding=True, return_tensors="pt")).last_hidden_state
-    at_tokens = ours["input_mask"] > 0
-    output = np.asarray(encoder(ours)["sequence_output"])
+    assert len(their_tokenizer) == model.config.vocab_size == encoder.config.vocab_size
+    states = model(**their_tokenizer(texts, padding=True, return_tensors="pt")).last_hidden_state
+    at_tokens = our_inputs["input_mask"] > 0
+    output = np.asarray(encoder(our_inputs)["sequence_output"])
     np.testing.assert_allclose(
         output[at_tokens], states.detach().numpy()[at_tokens], atol=1e-4, rtol=0
     )

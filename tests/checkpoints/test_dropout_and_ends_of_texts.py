@@ -1,4 +1,4 @@
-"""Where transformers drops activations in RoBERTa's classifier, and where its `generate` stops."""
+"""Dropout in RoBERTa's classifier and the end of generated texts are those of transformers."""
 
 import json
 
@@ -29,21 +29,23 @@ def test_dropout_is_where_transformers_has_it(model_type, tmp_path):
         if "classifier" in weight.path or "pooler" in weight.path:
             weight.assign(make_rng(3).normal(size=weight.shape))
     task.save(tmp_path / "model")
-    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "model")
-    theirs.eval()
+    their_model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "model"
+    )
+    their_model.eval()
 
     class Tripled(torch.nn.Module):
         def forward(self, x):
             return 3 * x
 
-    (theirs.classifier if model_type == "roberta" else theirs).dropout = Tripled()
+    (their_model.classifier if model_type == "roberta" else their_model).dropout = Tripled()
     task.dropout.call = lambda x, training=None: 3 * x
     ids = np.array([[2, 5, 6, 3], [2, 7, 7, 3]])
     inputs = {"input_ids": ids, "input_mask": np.ones_like(ids)}
     if model_type == "bert":
         inputs["segment_ids"] = np.zeros_like(ids)
     with torch.no_grad():
-        expected = theirs(torch.tensor(ids)).logits.numpy()
+        expected = their_model(torch.tensor(ids)).logits.numpy()
     np.testing.assert_allclose(task(inputs)["logits"], expected, atol=1e-4)
 
 
@@ -72,7 +74,7 @@ def test_generate_of_transformers_stops_where_a_text_ends(name, tmp_path):
     task.save(tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     assert (config["bos_token_id"], config["eos_token_id"]) == (tokenizer.vocabulary.cls_id, end)
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
+    their_model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
     ids = torch.tensor([[tokenizer.vocabulary.cls_id, 5]])
-    generated = theirs.generate(ids, max_new_tokens=6, do_sample=False, pad_token_id=0)
+    generated = their_model.generate(ids, max_new_tokens=6, do_sample=False, pad_token_id=0)
     assert generated[0].tolist() == [tokenizer.vocabulary.cls_id, 5, end]

@@ -67,7 +67,7 @@ def test_what_was_kept_apart_is_kept():
 
 
 def test_settings_of_earlier_names_are_read_and_saved_under_the_new_ones(tmp_path):
-    for name, held, now in (
+    for name, earlier_settings, now in (
         ("tagger", {"label_pieces": "last", "combine_pieces": "last"}, ("label_subwords", "last")),
         ("tagger", {"label_pieces": "last", "combine_pieces": "last"}, ("aggregation", "last")),
         ("span-classifier", {"combine_pieces": "last"}, ("aggregation", "last")),
@@ -76,12 +76,13 @@ def test_settings_of_earlier_names_are_read_and_saved_under_the_new_ones(tmp_pat
         folder = tmp_path / f"{name}-{now[0]}"
         shutil.copytree(FOLDERS / name, folder)
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        config["keras_bert"] |= held
+        config["keras_bert"] |= earlier_settings
         (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
         task = load_task(folder)
         assert getattr(task.settings, now[0]) == now[1]
         task.save(folder / "saved")
         saved = json.loads((folder / "saved" / "config.json").read_text(encoding="utf-8"))
         assert (
-            saved["keras_bert"][now[0]] == now[1] and not held.keys() & saved["keras_bert"].keys()
+            saved["keras_bert"][now[0]] == now[1]
+            and not earlier_settings.keys() & saved["keras_bert"].keys()
         )

@@ -62,7 +62,7 @@ def shake(model):
     return model
 
 
-def theirs(model, inputs, **options):
+def their_outputs(model, inputs, **options):
     """Calls a transformers model on our inputs."""
     names = {"input_ids": "input_ids", "attention_mask": "input_mask"}
     names["token_type_ids"] = "segment_ids"
@@ -89,7 +89,7 @@ def test_every_hidden_state_equals_transformers_on_real_weights(minilm_folder, s
     }
     assert inputs["segment_ids"].max() == 1 and inputs["input_mask"].min() == 0
     encoder, ours = load(minilm_folder)
-    expected = theirs(reference, inputs, output_hidden_states=True)
+    expected = their_outputs(reference, inputs, output_hidden_states=True)
     y = encode(encoder, inputs, "hidden_states")
     assert len(y["hidden_states"]) == len(expected.hidden_states) == 7
     for state, other in zip(y["hidden_states"], expected.hidden_states, strict=True):
@@ -124,7 +124,7 @@ def test_encoders_open_in_transformers_with_the_same_outputs(
     assert not info["unexpected_keys"] and not info["mismatched_keys"]
     inputs = batch(segments=encoder.config.type_vocab_size)
     y = encode(encoder, inputs, "hidden_states", "attention_probabilities")
-    expected = theirs(reference, inputs, output_hidden_states=True, output_attentions=True)
+    expected = their_outputs(reference, inputs, output_hidden_states=True, output_attentions=True)
     for state, other in zip(y["hidden_states"], expected.hidden_states, strict=True):
         assert at_tokens(np.asarray(state) - other.numpy(), inputs) < 1e-5
     for ours, other in zip(y["attention_probabilities"], expected.attentions, strict=True):
@@ -154,7 +154,7 @@ def test_roberta_folders_load_and_save_as_such(tmp_path):
     assert tokenizer is None and encoder.config.max_length == 8
     inputs = batch(segments=1, width=8)
     inputs["input_ids"] = np.where(inputs["input_mask"], inputs["input_ids"], 1)
-    expected = theirs(reference, inputs)
+    expected = their_outputs(reference, inputs)
     y = encode(encoder, inputs)
     assert at_tokens(y["sequence_output"] - expected.last_hidden_state.numpy(), inputs) < 1e-5
     assert np.abs(y["pooled_output"] - expected.pooler_output.numpy()).max() < 1e-5
@@ -165,7 +165,9 @@ def test_roberta_folders_load_and_save_as_such(tmp_path):
     assert type(again) is transformers.RobertaModel
     assert not info["missing_keys"] and not info["unexpected_keys"]
     assert (
-        at_tokens(theirs(again, inputs).last_hidden_state - expected.last_hidden_state, inputs)
+        at_tokens(
+            their_outputs(again, inputs).last_hidden_state - expected.last_hidden_state, inputs
+        )
         < 1e-6
     )
 
@@ -179,7 +181,7 @@ def test_a_pretrainer_opens_in_transformers_and_here(tokenizer, tmp_path):
     )
     assert not any(info.values()), info
     inputs = {**batch(), "masked_lm_positions": np.array([[1, 0], [0, 1], [1, 1]], "int32")}
-    expected = theirs(reference, inputs)
+    expected = their_outputs(reference, inputs)
     logits = np.take_along_axis(
         expected.prediction_logits.numpy(), inputs["masked_lm_positions"][..., None], axis=1
     )
@@ -190,7 +192,7 @@ def test_a_pretrainer_opens_in_transformers_and_here(tokenizer, tmp_path):
         tmp_path / "model", output_loading_info=True
     )
     assert not info["missing_keys"]
-    difference = theirs(masked_lm, inputs).logits - expected.prediction_logits
+    difference = their_outputs(masked_lm, inputs).logits - expected.prediction_logits
     assert np.abs(difference.numpy()).max() < 1e-6
     _, info = transformers.AutoModel.from_pretrained(tmp_path / "model", output_loading_info=True)
     assert not info["missing_keys"]
@@ -247,7 +249,7 @@ def test_a_classifier_opens_in_transformers_and_here(tokenizer, tmp_path):
     assert not any(info.values()), info
     assert reference.config.id2label == {0: "ham", 1: "spam", 2: "I don't know"}
     inputs = batch()
-    expected = theirs(reference, inputs).logits.numpy()
+    expected = their_outputs(reference, inputs).logits.numpy()
     assert np.abs(task(inputs)["logits"] - expected).max() < 1e-5
     again = load_task(tmp_path / "model")
     assert (

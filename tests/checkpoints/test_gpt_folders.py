@@ -38,14 +38,14 @@ def written(name, head, folder, **config):
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def theirs(request, tmp_path_factory):
+def their_model(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("theirs") / request.param
     return *written(request.param, "LMHeadModel", folder), folder
 
 
 @pytest.mark.peers
-def test_hidden_states_of_texts(theirs):
-    model, tokenizer, folder = theirs
+def test_hidden_states_of_texts(their_model):
+    model, tokenizer, folder = their_model
     encoder, ours = kb.load(folder)
     for text in TEXTS:
         batch = tokenizer(text, return_tensors="pt")
@@ -61,8 +61,8 @@ def test_hidden_states_of_texts(theirs):
 
 
 @pytest.mark.peers
-def test_greedy_tokens(theirs):
-    model, tokenizer, folder = theirs
+def test_greedy_tokens(their_model):
+    model, tokenizer, folder = their_model
     prompts = ["the lower", "it's the bank", "they say so"]
     generated = kb.generate(model=folder, prompt=prompts, max_tokens=20)
     for prompt, continuation in zip(prompts, generated, strict=True):
@@ -81,8 +81,8 @@ def test_greedy_tokens(theirs):
 
 
 @pytest.mark.peers
-def test_back(theirs, tmp_path):
-    model, tokenizer, folder = theirs
+def test_back(their_model, tmp_path):
+    model, tokenizer, folder = their_model
     kb.load_task(folder).save(tmp_path / "ours")
     again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours").eval()
     opened = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
@@ -96,7 +96,7 @@ def test_back(theirs, tmp_path):
         assert opened.decode(batch["input_ids"][0]) == tokenizer.decode(batch["input_ids"][0])
 
 
-def of_texts(task, columns):
+def logits_of_texts(task, columns):
     inputs = frame(
         [task.tokenizer.tokenize(list(column)) for column in columns],
         tokenizer=task.tokenizer,
@@ -108,8 +108,8 @@ def of_texts(task, columns):
 
 @pytest.mark.peers
 @pytest.mark.parametrize("kind", ["Classifier", "PairClassifier"])
-def test_a_classifier_of_ours(theirs, tmp_path, kind):
-    _, tokenizer, folder = theirs
+def test_a_classifier_of_ours(their_model, tmp_path, kind):
+    _, tokenizer, folder = their_model
     encoder, ours = kb.with_task_tokens(*kb.load(folder))
     num_tokens = len(tokenizer)
     assert ours.vocabulary.tokens[num_tokens:] == ("<pad>", "<start>", "<delimiter>", "<extract>")
@@ -120,9 +120,9 @@ def test_a_classifier_of_ours(theirs, tmp_path, kind):
     task = getattr(kb, kind)(encoder, ours, labels=LABELS)
     assert task.settings.pooling == "last" and task.is_standard()
     columns = [TEXTS] if kind == "Classifier" else list(zip(*PAIRS, strict=True))
-    logits = of_texts(task, columns)
+    logits = logits_of_texts(task, columns)
     task.save(tmp_path / "ours")
-    np.testing.assert_array_equal(of_texts(kb.load_task(tmp_path / "ours"), columns), logits)
+    np.testing.assert_array_equal(logits_of_texts(kb.load_task(tmp_path / "ours"), columns), logits)
     model, info = transformers.AutoModelForSequenceClassification.from_pretrained(
         tmp_path / "ours", output_loading_info=True
     )
@@ -145,7 +145,7 @@ def test_a_classifier_of_theirs(name, tmp_path):
     for text in TEXTS:
         with torch.no_grad():
             expected = model(**tokenizer(text, return_tensors="pt")).logits.numpy()
-        np.testing.assert_allclose(of_texts(task, [[text]]), expected, atol=2e-5)
+        np.testing.assert_allclose(logits_of_texts(task, [[text]]), expected, atol=2e-5)
 
 
 @pytest.mark.usefixtures("eager")

@@ -82,7 +82,7 @@ def check_equal(model, reference, inputs):
     names = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
     tensors = {n: torch.tensor(inputs[ours]).long() for n, ours in names.items()}
     with torch.no_grad():
-        theirs = reference.eval()(torch.tensor(inputs["input_ids"]).long(), **tensors)
+        their_outputs = reference.eval()(torch.tensor(inputs["input_ids"]).long(), **tensors)
     if isinstance(model, BertEncoder):
         y = encode(model, inputs)
     else:
@@ -99,12 +99,14 @@ def check_equal(model, reference, inputs):
     for name, ours in y.items():
         ours = np.asarray(ours)
         if name == "masked_lm":
-            theirs_too = theirs.get("prediction_logits", theirs.get("logits")).numpy()
+            their_logits = their_outputs.get(
+                "prediction_logits", their_outputs.get("logits")
+            ).numpy()
             places = inputs["masked_lm_positions"][..., None]
-            expected, where = np.take_along_axis(theirs_too, places, axis=1), slice(None)
+            expected, where = np.take_along_axis(their_logits, places, axis=1), slice(None)
         else:
             key, where = pairs[name]
-            expected = theirs[key].numpy()
+            expected = their_outputs[key].numpy()
         assert ours.shape == expected.shape, name
         assert np.abs(ours[where] - expected[where]).max() < 1e-5, name
 

@@ -20,7 +20,7 @@ from tests.small_model import encode
 keras_nlp = pytest.importorskip("keras_nlp", reason="NOT TESTED against keras-nlp")
 
 
-def theirs(backbone, inputs):
+def their_outputs(backbone, inputs):
     return backbone(
         {
             "token_ids": inputs["input_ids"],
@@ -30,12 +30,12 @@ def theirs(backbone, inputs):
     )
 
 
-def ours(encoder, inputs):
+def our_outputs(encoder, inputs):
     return encode(encoder, inputs)
 
 
 def check_equal(encoder, backbone, inputs):
-    one, other = ours(encoder, inputs), theirs(backbone, inputs)
+    one, other = our_outputs(encoder, inputs), their_outputs(backbone, inputs)
     mask = inputs["input_mask"][..., None]
     difference = (np.array(one["sequence_output"]) - np.array(other["sequence_output"])) * mask
     assert np.abs(difference).max() < 1e-5

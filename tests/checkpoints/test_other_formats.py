@@ -29,8 +29,8 @@ def folder(make_encoder, tokenizer, tmp_path):
 
 
 def same(source, folder):
-    (ours, _), (theirs, _) = load(source), load(folder)
-    for one, other in zip(ours.get_weights(), theirs.get_weights(), strict=True):
+    (original, _), (converted, _) = load(source), load(folder)
+    for one, other in zip(original.get_weights(), converted.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -56,8 +56,8 @@ def test_a_command_knows_the_task_of_a_checkpoint(make_encoder, tokenizer, tmp_p
     save_folder(task, tokenizer, tmp_path / "task")
     convert(tmp_path / "task", tmp_path / "google", to="google")
     assert task_type_of(tmp_path / "google") == "question-answering"
-    ours, theirs = load_task(tmp_path / "google"), load_task(tmp_path / "task")
-    for one, other in zip(ours.get_weights(), theirs.get_weights(), strict=True):
+    google_task, saved_task = load_task(tmp_path / "google"), load_task(tmp_path / "task")
+    for one, other in zip(google_task.get_weights(), saved_task.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

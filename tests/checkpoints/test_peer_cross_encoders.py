@@ -70,12 +70,12 @@ def test_what_is_written_here_has_the_same_scores_there(family, activation, tmp_
     task = kb.Regressor(encoder, tokenizer, **settings)
     task.scorer.bias.assign([0.5])
     task.save(tmp_path / "model")
-    theirs = opened(tmp_path / "model")
-    assert theirs.max_seq_length == length
-    expected = theirs.predict(PAIRS)
+    their_model = opened(tmp_path / "model")
+    assert their_model.max_seq_length == length
+    expected = their_model.predict(PAIRS)
     near(scores(task), expected)
     assert np.ptp(expected) > 1e-2
-    theirs.save(str(tmp_path / "theirs"))
+    their_model.save(str(tmp_path / "theirs"))
     again = load_task(tmp_path / "theirs")  # in the names of version 6
     assert again.activation == activation or (activation is None and again.activation == "identity")
     assert again.settings.max_length == length
@@ -90,14 +90,14 @@ def test_a_folder_that_was_made_there_opens_here(family, kind, tmp_path):
     options = {"num_labels": 1, "max_length": 13}
     if kind is not None:
         options["activation_fn"] = getattr(torch.nn, kind)()
-    theirs = opened(tmp_path / "encoder", **options)
+    their_model = opened(tmp_path / "encoder", **options)
     with torch.no_grad():
-        for parameter in theirs.model.classifier.parameters():
+        for parameter in their_model.model.classifier.parameters():
             parameter.normal_(std=0.2)
-    theirs.save(str(tmp_path / "theirs"))
+    their_model.save(str(tmp_path / "theirs"))
     ours = load_task(tmp_path / "theirs")
     assert ours.activation == (kind or "Sigmoid").lower() and ours.settings.max_length == 13
-    near(scores(ours), theirs.predict(PAIRS))
+    near(scores(ours), their_model.predict(PAIRS))
     # As versions before 6 wrote it: without modules, the activation in config.json.
     for name in ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"):
         (tmp_path / "theirs" / name).unlink(missing_ok=True)
@@ -114,8 +114,8 @@ def test_a_folder_that_was_made_there_opens_here(family, kind, tmp_path):
 
 def test_several_labels_do_not_rerank(tmp_path):
     save_folder(*encoder_of("bert"), tmp_path / "encoder")
-    theirs = opened(tmp_path / "encoder", num_labels=3)
-    theirs.save(str(tmp_path / "theirs"))
+    their_model = opened(tmp_path / "encoder", num_labels=3)
+    their_model.save(str(tmp_path / "theirs"))
     with raises_input_error("with 3 labels, which cannot rerank"):
         Reranker(str(tmp_path / "theirs"))
 
@@ -129,12 +129,12 @@ def test_the_losses_of_lists_are_theirs(tmp_path):
         {"query": "w3", "passages": ["w2", "w3 w3"], "grades": [0, 1]},
     ]
     task.save(tmp_path / "model")
-    theirs = opened(tmp_path / "model")
+    their_model = opened(tmp_path / "model")
     losses = sentence_transformers.cross_encoder.losses
     inputs = [[row["query"] for row in rows], [row["passages"] for row in rows]]
     labels = [torch.tensor(row["grades"], dtype=torch.float32) for row in rows]
     for name, loss in (("listnet", losses.ListNetLoss), ("ranknet", losses.RankNetLoss)):
-        expected = loss(theirs)(inputs, labels).item()
+        expected = loss(their_model)(inputs, labels).item()
         task.update_settings(list_loss=name)
         task.compile_defaults("sgd")
         value = task.evaluate(rows, verbose=0, return_dict=True)["loss"]

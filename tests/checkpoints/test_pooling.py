@@ -24,8 +24,8 @@ def give(folder, **config):
 
 
 def modes(*names):
-    of_mean = {"pooling_mode_mean_tokens": False}
-    return {**of_mean, **{f"pooling_mode_{name}": True for name in names}}
+    without_mean = {"pooling_mode_mean_tokens": False}
+    return {**without_mean, **{f"pooling_mode_{name}": True for name in names}}
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,13 @@ def test_a_folder_gives_transformers_what_it_knows_of_it(task, inputs, tmp_path)
         n: torch.tensor(inputs[n]).long() for n in ("input_ids", "input_mask", "segment_ids")
     }
     with torch.no_grad():
-        theirs = reference.eval()(
+        their_outputs = reference.eval()(
             tensors["input_ids"],
             attention_mask=tensors["input_mask"],
             token_type_ids=tensors["segment_ids"],
         )
     for name, key in names.items():
-        expected = theirs[key].numpy()
+        expected = their_outputs[key].numpy()
         if name == "masked_lm":
             places = inputs["masked_lm_positions"][..., None]
             expected = np.take_along_axis(expected, places, axis=1)

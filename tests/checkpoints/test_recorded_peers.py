@@ -1,4 +1,4 @@
-"""What classes of `transformers` have computed is what their folders compute here."""
+"""Folders of classes of `transformers` compute here what the classes have computed."""
 
 import json
 
@@ -31,9 +31,9 @@ ATOL = 1e-5
 
 def ours_of(name, folder):
     """{name: array} of what is loaded from a folder."""
-    theirs = inputs_of(name)
-    inputs = {"input_ids": theirs["input_ids"], "input_mask": theirs["attention_mask"]}
-    inputs["segment_ids"] = theirs.get("token_type_ids", 0 * theirs["input_ids"])
+    their_inputs = inputs_of(name)
+    inputs = {"input_ids": their_inputs["input_ids"], "input_mask": their_inputs["attention_mask"]}
+    inputs["segment_ids"] = their_inputs.get("token_type_ids", 0 * their_inputs["input_ids"])
     inputs["masked_lm_positions"] = np.tile(np.arange(9), (3, 1))
     inputs = {key: array.astype("int32") for key, array in inputs.items()}
     if name not in BASE_MODELS:

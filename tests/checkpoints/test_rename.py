@@ -63,7 +63,7 @@ def test_their_tensor_has_other_axes():
 
 @pytest.mark.parametrize("line", [Rename, transposed])
 def test_one_of_ours_is_split_into_several_of_theirs(line):
-    """As query, key and value are one kernel here, and three in `transformers`."""
+    """Query, key and value are one kernel here, and three in `transformers`."""
     table = [line("kernel", name, "D I", part=(k, 3)) for k, name in enumerate("qkv")]
     table += [Rename("bias", f"{name}.bias", "I", part=(k, 3)) for k, name in enumerate("qkv")]
     ours, theirs = there_and_back(table, kernel=(3, 12), bias=(12,))
@@ -75,7 +75,7 @@ def test_one_of_ours_is_split_into_several_of_theirs(line):
 
 @pytest.mark.parametrize("line", [Rename, transposed])
 def test_several_of_ours_are_joined_in_one_of_theirs(line):
-    """As ModernBERT's gate and input of the feed-forward layer are one tensor in `transformers`."""
+    """ModernBERT's gate and input of the feed-forward layer are one tensor in `transformers`."""
     names = ("gate", "up")
     table = [line(name, "Wi", "D I", their_part=(k, 2)) for k, name in enumerate(names)]
     table += [
@@ -102,7 +102,7 @@ def test_parts_of_ours_are_parts_of_theirs_in_another_order(line):
 
 
 def test_parts_of_ours_have_other_axes_there():
-    """As in keras-nlp, where a projection goes to N heads of size H."""
+    """A projection in keras-nlp goes to N heads of size H."""
     table = [Rename("kernel", n, "D I", folded="D N H", part=(k, 3)) for k, n in enumerate("qkv")]
     ours, theirs = there_and_back(table, kernel=(3, 12))
     for k, name in enumerate("qkv"):
@@ -133,7 +133,7 @@ class Layers:
 
 
 def test_a_layer_without_a_weight_is_skipped_both_ways():
-    """As ModernBERT's first layer, which has no norm before its attention."""
+    """ModernBERT's first layer has no norm before its attention."""
     table = rename.expand(
         [
             transposed("layers.{i}.kernel", "layer.{i}.weight", "D I"),

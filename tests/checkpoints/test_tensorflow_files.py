@@ -42,10 +42,10 @@ def saved(class_name, folder):
 def write(names, tensors, path):
     """Writes the file as that program does: transposed kernels, and GPT's biases as (1, E)."""
     with h5py.File(path, "w") as file:
-        for name, (theirs, is_transposed) in names.items():
-            array = tensors[theirs]
+        for name, (pytorch_name, is_transposed) in names.items():
+            array = tensors[pytorch_name]
             array = array.T if is_transposed else array
-            if ".c_" in theirs and theirs.endswith("bias"):
+            if ".c_" in pytorch_name and pytorch_name.endswith("bias"):
                 array = array[None]
             file.create_dataset(name, data=array)
 
@@ -54,17 +54,17 @@ def write(names, tensors, path):
 def test_a_file_of_tensorflow_has_the_weights_bit_for_bit(class_name, tmp_path):
     names = NAMES[class_name]["names"]
     task, tensors = saved(class_name, tmp_path / "model")
-    theirs = {theirs for theirs, _ in names.values()}
-    for name in theirs - tensors.keys():  # of a pooler that nothing reads
+    pytorch_names = {pytorch_name for pytorch_name, _ in names.values()}
+    for name in pytorch_names - tensors.keys():  # of a pooler that nothing reads
         assert ".pooler.dense." in name
         shape = (8, 8) if name.endswith("weight") else (8,)
         tensors[name] = make_rng(3).normal(size=shape).astype("float32")
-    more = {name for name in tensors.keys() - theirs if "pooler" not in name} - COPIES
+    more = {name for name in tensors.keys() - pytorch_names if "pooler" not in name} - COPIES
     assert not more
     write(names, tensors, tmp_path / "model" / "tf_model.h5")
     read = tensor_files.open_folder(tmp_path / "model")
-    assert set(read.shapes) == theirs
-    for name in theirs:
+    assert set(read.shapes) == pytorch_names
+    for name in pytorch_names:
         assert read.shapes[name] == tensors[name].shape
         np.testing.assert_array_equal(read.read(name), tensors[name], err_msg=name)
     encoder = PretrainedCheckpoint(tmp_path / "model", tokenizer=False).encoder()

@@ -227,11 +227,11 @@ def test_a_binary_file_is_read_whatever_the_boundaries_of_what_is_read_at_once(
 def test_gensim_reads_and_writes_the_same(vectors, tmp_path):
     models = pytest.importorskip("gensim.models")
     words = [word.replace(" ", "_") for word in WORDS if word.strip()]
-    theirs = models.KeyedVectors(D)
-    theirs.add_vectors(words, vectors[: len(words)])
+    their_vectors = models.KeyedVectors(D)
+    their_vectors.add_vectors(words, vectors[: len(words)])
     for binary in (False, True):
         path = tmp_path / f"theirs{binary}"
-        theirs.save_word2vec_format(str(path), binary=binary)
+        their_vectors.save_word2vec_format(str(path), binary=binary)
         encoder, tokenizer = load_word_vectors(path)
         assert tokenizer.vocabulary.tokens[: len(words)] == tuple(words)
         np.testing.assert_allclose(encoder.weights[0][: len(words)], vectors[: len(words)])

@@ -52,10 +52,10 @@ def folders(tmp_path_factory, tokenizers):
         model_type, task = parts(name)
         tokenizer = tokenizers[model_type]
         encoder = make_encoder(tokenizer, model_type=model_type, **SIZES)
-        of_task = TASKS[task](encoder, tokenizer)
+        model = TASKS[task](encoder, tokenizer)
         folder = tmp_path_factory.mktemp("models") / name
-        save_folder(of_task, tokenizer, folder)
-        made[name] = of_task, folder
+        save_folder(model, tokenizer, folder)
+        made[name] = model, folder
     return made
 
 
@@ -72,26 +72,26 @@ def batch():
     }
 
 
-def outputs_of(name, of_task, batch):
-    """What our model makes of a batch, under the names of transformers."""
+def outputs_of(name, model, batch):
+    """The outputs of our model for a batch, under the names of transformers."""
     if name.endswith("Model"):
-        return {"last_hidden_state": np.asarray(encode(of_task, batch)["sequence_output"])}
-    outputs = of_task({key: batch[key] for key in of_task.input})
+        return {"last_hidden_state": np.asarray(encode(model, batch)["sequence_output"])}
+    outputs = model({key: batch[key] for key in model.input})
     if name.endswith("Answering"):
         return {key: np.asarray(x) for key, x in outputs.items()}
     [output] = outputs.values()
     return {"logits": np.asarray(output)}
 
 
-def check_equal(name, of_task, reference, batch):
+def check_equal(name, model, reference, batch):
     with torch.no_grad():
-        theirs = reference.eval()(
+        their_outputs = reference.eval()(
             input_ids=torch.tensor(batch["input_ids"]).long(),
             attention_mask=torch.tensor(batch["input_mask"]).long(),
         )
     at_tokens = batch["input_mask"].astype(bool)
-    for key, ours in outputs_of(name, of_task, batch).items():
-        expected = theirs[key].numpy()
+    for key, ours in outputs_of(name, model, batch).items():
+        expected = their_outputs[key].numpy()
         if name.endswith("MaskedLM"):
             expected = np.take_along_axis(expected, batch["masked_lm_positions"][..., None], 1)
         if ours.shape[:2] == at_tokens.shape:
@@ -102,24 +102,24 @@ def check_equal(name, of_task, reference, batch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_comes_back_as_it_went(name, folders, batch):
-    of_task, folder = folders[name]
+    model, folder = folders[name]
     config = read_json(folder / "config.json")
     assert config["architectures"] == [name]
     assert (config["model_type"], config["pad_token_id"]) == (parts(name)[0], 1)
     again = load(folder)[0] if name.endswith("Model") else load_task(folder)
-    expected = outputs_of(name, of_task, batch)
+    expected = outputs_of(name, model, batch)
     for key, ours in outputs_of(name, again, batch).items():
         np.testing.assert_array_equal(ours, expected[key])
 
 
 def test_a_tagger_is_exported_with_its_tokenizer(folders, tmp_path):
-    of_task, _ = folders["XLMRobertaForTokenClassification"]
-    of_task.export(tmp_path / "served")
+    model, _ = folders["XLMRobertaForTokenClassification"]
+    model.export(tmp_path / "served")
     [version] = (tmp_path / "served").iterdir()
     served = tf.saved_model.load(str(version)).signatures["serving_default"]
     texts = [SENTENCES[0], SENTENCES[3], SENTENCES[6]]
     answers = served(text=tf.constant(texts))
-    for number, prediction in enumerate(predict(model=of_task, text=texts)):
+    for number, prediction in enumerate(predict(model=model, text=texts)):
         length = answers["lengths"][number].numpy()
         words = [word.decode() for word in answers["words"][number].numpy()[:length]]
         tags = [tag.decode() for tag in answers["tags"][number].numpy()[:length]]
@@ -129,17 +129,17 @@ def test_a_tagger_is_exported_with_its_tokenizer(folders, tmp_path):
 @pytest.mark.peers
 @pytest.mark.parametrize("name", NAMES)
 def test_transformers_opens_a_folder_with_the_same_outputs(name, folders, tokenizers, batch):
-    of_task, folder = folders[name]
+    model, folder = folders[name]
     reference, info = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
     unexpected = set(info.pop("unexpected_keys"))
     assert all(key.startswith("keras_bert.") for key in unexpected)
     assert not any(info.values()), info
-    check_equal(name, of_task, reference, batch)
-    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    check_equal(name, model, reference, batch)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     ours = tokenizers[parts(name)[0]].tokenize(SENTENCES).to_list()
-    assert theirs(SENTENCES, add_special_tokens=False)["input_ids"] == ours
-    ids = theirs("a", "b")["input_ids"]
-    assert theirs.convert_ids_to_tokens(ids) == ["<s>", "▁a", "</s>", "</s>", "▁b", "</s>"]
+    assert their_tokenizer(SENTENCES, add_special_tokens=False)["input_ids"] == ours
+    ids = their_tokenizer("a", "b")["input_ids"]
+    assert their_tokenizer.convert_ids_to_tokens(ids) == ["<s>", "▁a", "</s>", "</s>", "▁b", "</s>"]
 
 
 @pytest.mark.peers
@@ -159,5 +159,5 @@ def test_what_transformers_writes_loads_with_the_same_outputs(name, tokenizers, 
     reference = getattr(transformers, name)(config)
     reference.save_pretrained(tmp_path)
     tokenizers[model_type].save(tmp_path)
-    of_task = load(tmp_path)[0] if name.endswith("Model") else load_task(tmp_path)
-    check_equal(name, of_task, reference, batch)
+    model = load(tmp_path)[0] if name.endswith("Model") else load_task(tmp_path)
+    check_equal(name, model, reference, batch)

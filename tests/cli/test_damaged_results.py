@@ -8,7 +8,7 @@ import pytest
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from tests.eagerly import eagerly
-from tests.mutations import of_json
+from tests.mutations import changes_of_json
 from tests.seeds import shifted
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -36,7 +36,7 @@ def test_results_that_were_changed_are_printed_or_one_sentence(work, most, capsy
     output, command = work
     path = output / "metrics.json"
     given = path.read_bytes()
-    changes = random.Random(shifted(most)).sample([*of_json(given)], most)
+    changes = random.Random(shifted(most)).sample([*changes_of_json(given)], most)
     codes, failures = set(), []
     for what, make in changes:
         path.write_bytes(make())
@@ -61,7 +61,7 @@ def test_results_that_were_changed_are_printed_or_one_sentence(work, most, capsy
 def test_a_run_of_a_series_without_its_results_is_named(work, content, tmp_path, capsys):
     output, command = work
     run, results = output / "runs" / "seed-0" / "metrics.json", output / "metrics.json"
-    given, of_all = run.read_bytes(), results.read_bytes()
+    given, results_content = run.read_bytes(), results.read_bytes()
     run.write_text(json.dumps(content))
     results.unlink()
     try:
@@ -69,7 +69,7 @@ def test_a_run_of_a_series_without_its_results_is_named(work, content, tmp_path,
         assert "seed-0/metrics.json was changed after the run" in capsys.readouterr().err
     finally:
         run.write_bytes(given)
-        results.write_bytes(of_all)
+        results.write_bytes(results_content)
 
 
 def test_a_rank_larger_than_the_layers_is_one_sentence(work, tmp_path, capsys):

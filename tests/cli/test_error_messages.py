@@ -1,4 +1,4 @@
-"""What the commands say about input that users get wrong: the sentences of the style guide.
+"""The commands' sentences about input that users get wrong, as in the style guide.
 
 A message says what happened, what was expected, what was received, and what to do.
 """

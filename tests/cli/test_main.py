@@ -200,7 +200,7 @@ def test_help_that_cannot_be_written_is_one_sentence(words):
 
 @pytest.mark.parametrize("words", [[], ["--help"]])
 def test_a_reader_that_went_away_is_no_error(words):
-    """As in `keras-bert … | head -1`."""
+    """The case of `keras-bert … | head -1`."""
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w") as pipe:

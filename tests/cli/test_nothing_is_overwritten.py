@@ -70,7 +70,7 @@ def hashes(folder):
 
 
 def run_folder(path, command, *more):
-    """What a finished run left, with further files."""
+    """The folder of a finished run, with further files."""
     for name in (
         "metrics.json",
         "model/config.json",

@@ -34,7 +34,7 @@ def next_in(folder, monkeypatch, capsys):
 
 
 def assert_shows_where_to_start(folder, monkeypatch, capsys):
-    """What is printed in a folder without outputs: commands that parse, the shortest way first."""
+    """Checks the text in a folder without outputs: commands that parse, the shortest way first."""
     printed = printed_in(folder, monkeypatch, capsys)
     assert "Next: " not in printed
     lines = [

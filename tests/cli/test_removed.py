@@ -1,4 +1,4 @@
-"""What a user of a removed setting reads, as a flag and as an argument."""
+"""The errors of removed settings, as flags and as arguments."""
 
 import pytest
 

@@ -65,9 +65,9 @@ def destroys(arguments):
     time.sleep(60)
 
 def is_called_back(arguments):
-    held = threading.Event()
-    reference = weakref.ref(held, lambda reference: os.kill(os.getpid(), NUMBER))
-    del held
+    event = threading.Event()
+    reference = weakref.ref(event, lambda reference: os.kill(os.getpid(), NUMBER))
+    del event
     time.sleep(60)
 
 def is_done(arguments):

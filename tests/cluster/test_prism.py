@@ -1,4 +1,4 @@
-"""The jobs on Prism, Beam's runner in Go, which is built from its module where Go is."""
+"""The jobs on Prism, Beam's runner in Go, which is built from its module if Go is installed."""
 
 import os
 import shutil

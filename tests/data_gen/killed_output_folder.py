@@ -37,7 +37,7 @@ def card(**changes):
 
 
 def write_all(path, *, force=False, **options):
-    """What a job does with its folder."""
+    """Does with a folder what a job does."""
     with NewDataFolder(path, force=force, **options) as folder:
         if folder.finished:
             return

@@ -203,7 +203,7 @@ def test_documents_longer_than_the_limit_are_cut_at_lines(tmp_path, monkeypatch)
 
 
 def counted(path):
-    """What is told of a file's documents, whatever blocks they are in."""
+    """The counts of a file's documents, whatever blocks they are in."""
     total = Counter()
     for window in find(path):
         for block in blocks(window):
@@ -291,20 +291,20 @@ def test_a_line_of_json_without_end_is_told_and_not_held(tmp_path, monkeypatch):
     """Only its beginning is: five gigabytes would take as much memory."""
     monkeypatch.setattr(text_files, "MAX_LINE_BYTES", 5000)
     monkeypatch.setattr(text_files, "MAX_DOCUMENT_BYTES", 2 << 20)
-    held = []
+    parts_in_memory = []
     split = text_files.split
     monkeypatch.setattr(
-        text_files, "split", lambda *given: (held.append(u) or u for u in split(*given))
+        text_files, "split", lambda *given: (parts_in_memory.append(u) or u for u in split(*given))
     )
     long = b'{"text": "' + b"x" * (12 << 20) + b'"}\n'
     path = write(tmp_path, "a.jsonl", b'{"text": "a"}\n' + long + b'{"text": "b"}\n')
     with raises_input_error("a.jsonl, line 2 has more than 0 MiB, too many for one"):
         all_documents(path)
-    held.clear()
+    parts_in_memory.clear()
     all_blocks = [b for w in find(path) for b in blocks(w, reading=SKIP)]
     assert Counter(dict(c for b in all_blocks for c in b.counts)) == {"skipped_lines_too_long": 1}
     assert [d.text for b in all_blocks for d in read(b, reading=SKIP)] == ["a", "b"]
-    assert max(len(data) for _, _, data in held) <= 5000 + files.CHUNK_BYTES
+    assert max(len(data) for _, _, data in parts_in_memory) <= 5000 + files.CHUNK_BYTES
 
 
 def test_a_bad_byte_far_into_a_line_is_found_without_holding_the_line(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""What a person sees of the rows that a job made, and what a check of all of them finds."""
+"""`inspect` shows the rows that a job made, and a check of all of them finds what is wrong."""
 
 import random
 import re
@@ -397,8 +397,8 @@ def test_instances_are_what_the_rows_hold(corpus, folders, name):
         for number, part in enumerate(parts):
             ids = [corpus.vocabulary.id(word) for word in part.split()]
             assert ids == list(range(ids[0], ids[0] + len(ids)))
-            of_segment = [p for p in instance.tokens if p.segment == number]
-            assert len(of_segment) == len(ids)
+            tokens_of_segment = [p for p in instance.tokens if p.segment == number]
+            assert len(tokens_of_segment) == len(ids)
         predicted += sum(token.original is not None for token in instance.tokens)
         for before, token, after in zip(
             instance.tokens, instance.tokens[1:], instance.tokens[2:], strict=False

@@ -324,9 +324,15 @@ def test_a_fingerprint_is_of_the_content_and_not_of_the_names(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     a, b, d = (documents.find(str(tmp_path / name)) for name in "abd")
-    of_both = fingerprint(a + b)
-    assert fingerprint(documents.find(str(tmp_path / "c" / "*"))) == of_both == fingerprint(b + a)
-    assert len({of_both, fingerprint(a), fingerprint(a + d), fingerprint(a + a + b)}) == 3
+    fingerprint_of_both = fingerprint(a + b)
+    assert (
+        fingerprint(documents.find(str(tmp_path / "c" / "*")))
+        == fingerprint_of_both
+        == fingerprint(b + a)
+    )
+    assert (
+        len({fingerprint_of_both, fingerprint(a), fingerprint(a + d), fingerprint(a + a + b)}) == 3
+    )
     assert fingerprint(a, np.array([1, 2])) not in (fingerprint(a), fingerprint(a, np.array([12])))
 
 

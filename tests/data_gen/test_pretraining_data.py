@@ -135,11 +135,11 @@ def test_random_segments_come_from_the_same_work_item(corpus, made):
     folder, shards = DataFolder.open(made[2]), []
     for shard in folder.shards("train"):
         parsed = folder.spec.parse(list(tf.data.TFRecordDataset(shard).as_numpy_iterator()))
-        held = set(parsed["masked_lm_ids"].values.numpy().tolist())
-        held |= set(parsed["input_ids"].values.numpy().tolist())
+        token_ids = set(parsed["masked_lm_ids"].values.numpy().tolist())
+        token_ids |= set(parsed["input_ids"].values.numpy().tolist())
         # A tenth of the masked tokens is replaced by any piece: a document is there if much of it.
         documents = collections.Counter(
-            corpus.document_of[token] for token in held if token >= corpus.first
+            corpus.document_of[token] for token in token_ids if token >= corpus.first
         )
         sizes = collections.Counter(corpus.document_of)
         shards.append({d for d, count in documents.items() if count > 0.5 * sizes[d]})
@@ -186,17 +186,19 @@ def test_rows_are_shuffled(corpus, made):
 
 
 def test_splits_fraction_no_document_and_lose_none(corpus, made):
-    held = {}
+    documents_of_split = {}
     for split, rows in made[1].items():
-        held[split] = {
+        documents_of_split[split] = {
             corpus.document_of[token]
             for row in rows
             for segment in segments(corpus, row)
             for token in segment
         }
-    assert not held["train"] & held["eval"]
-    assert held["train"] | held["eval"] == set(range(len(corpus.documents)))
-    assert 3 <= len(held["eval"]) <= 40
+    assert not documents_of_split["train"] & documents_of_split["eval"]
+    assert documents_of_split["train"] | documents_of_split["eval"] == set(
+        range(len(corpus.documents))
+    )
+    assert 3 <= len(documents_of_split["eval"]) <= 40
 
 
 def test_the_card_tells_what_is_there(corpus, made):

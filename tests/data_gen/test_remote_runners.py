@@ -209,7 +209,7 @@ def test_beams_log_is_dropped_and_others_are_not(caplog, monkeypatch):
 
 
 def test_a_worker_in_this_process_reports_an_error_and_prints_nothing_also_later(capsys):
-    """As of Prism, whose workers are threads here."""
+    """A worker of Prism's is a thread here."""
     harness = sdk_worker.SdkHarness.__new__(sdk_worker.SdkHarness)
     harness._responses = queue.Queue()
     with remote_runners.silent_beam():

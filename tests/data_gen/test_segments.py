@@ -100,18 +100,20 @@ def test_pairs_are_distributed_as_berts():
         [sentence.tolist() for sentence in split[first:last]]
         for first, last in zip(sentences.documents, sentences.documents[1:], strict=False)
     ]
-    ours, theirs = [], []
+    our_statistics, their_statistics = [], []
     for seed in range(30):
         segments = pairs(sentences, max_tokens=125, short_seq_prob=0.1, rng=make_rng(seed))
         a, b = (np.diff(ranges, axis=1).ravel() for ranges in (segments.a, segments.b))
-        ours.append([len(a), a.mean(), b.mean(), segments.labels.mean(), (a + b > 125).mean()])
+        our_statistics.append(
+            [len(a), a.mean(), b.mean(), segments.labels.mean(), (a + b > 125).mean()]
+        )
         rows = reference_pairs(documents, 125, 0.1, random.Random(shifted(seed)))
         a, b = (np.array([len(row[side]) for row in rows]) for side in (0, 1))
         fraction = np.mean([row[2] for row in rows])
-        theirs.append([len(a), a.mean(), b.mean(), fraction, (a + b > 125).mean()])
-    ours, theirs = np.array(ours), np.array(theirs)
-    error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / 30)
-    assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4 * error).all()
+        their_statistics.append([len(a), a.mean(), b.mean(), fraction, (a + b > 125).mean()])
+    our_statistics, their_statistics = np.array(our_statistics), np.array(their_statistics)
+    error = np.sqrt((our_statistics.var(axis=0) + their_statistics.var(axis=0)) / 30)
+    assert (np.abs(our_statistics.mean(axis=0) - their_statistics.mean(axis=0)) < 4 * error).all()
 
 
 def test_about_half_of_the_pairs_are_random():
@@ -176,16 +178,19 @@ def test_truncation_is_berts():
     for row in range(3000):
         ranges = (np.arange(*a[row]), np.arange(*b[row]))
         expected = reference_truncate(*ranges, 61, random.Random(shifted(row)))
-        for side, (ours, theirs) in enumerate(
+        for side, (our_range, their_range) in enumerate(
             zip((short_a[row], short_b[row]), expected, strict=True)
         ):
-            assert ours[1] - ours[0] == len(theirs)  # how much is cut is not a matter of chance
-            assert ranges[side][0] <= ours[0] and ours[1] <= ranges[side][-1] + 1
-            fronts[side].append((ours[0] - ranges[side][0], theirs[0] - ranges[side][0]))
+            # How much is cut is not a matter of chance.
+            assert our_range[1] - our_range[0] == len(their_range)
+            assert ranges[side][0] <= our_range[0] and our_range[1] <= ranges[side][-1] + 1
+            fronts[side].append((our_range[0] - ranges[side][0], their_range[0] - ranges[side][0]))
     for pairs_of_fronts in fronts:
-        ours, theirs = np.array(pairs_of_fronts, float).T
-        assert abs(ours.mean() - theirs.mean()) < 4 * np.sqrt((ours.var() + theirs.var()) / 3000)
-        assert ours.std() == pytest.approx(theirs.std(), rel=0.05)
+        our_fronts, their_fronts = np.array(pairs_of_fronts, float).T
+        assert abs(our_fronts.mean() - their_fronts.mean()) < 4 * np.sqrt(
+            (our_fronts.var() + their_fronts.var()) / 3000
+        )
+        assert our_fronts.std() == pytest.approx(their_fronts.std(), rel=0.05)
 
 
 def test_single_segments_are_whole_sentences_packed_to_the_length():

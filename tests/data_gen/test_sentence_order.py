@@ -50,9 +50,9 @@ def test_how_long_and_where_split_tells_nothing_of_the_order():
     sizes = np.stack([np.diff(segments.a)[:, 0], np.diff(segments.b)[:, 0]], axis=1)
     swap = segments.labels == 1
     for side in (0, 1):
-        of_order = sizes[~swap, side], sizes[swap, side]
-        error = np.sqrt(sum(sample.var() / len(sample) for sample in of_order))
-        assert abs(of_order[0].mean() - of_order[1].mean()) < 4 * error
+        sizes_by_order = sizes[~swap, side], sizes[swap, side]
+        error = np.sqrt(sum(sample.var() / len(sample) for sample in sizes_by_order))
+        assert abs(sizes_by_order[0].mean() - sizes_by_order[1].mean()) < 4 * error
 
 
 def test_sentences_that_stand_alone_are_split_in_the_middle():
@@ -90,9 +90,11 @@ def train_examples(folder):
     )
     rows = {name: value.numpy() for name, value in rows.items()}
     if "masked_lm_ids" in rows:
-        held = rows["masked_lm_weights"] > 0
-        positions = rows["masked_lm_positions"][held], held.sum(axis=1)
-        rows["input_ids"] = unmask(rows["input_ids"], positions, (rows["masked_lm_ids"][held],))
+        is_predicted = rows["masked_lm_weights"] > 0
+        positions = rows["masked_lm_positions"][is_predicted], is_predicted.sum(axis=1)
+        rows["input_ids"] = unmask(
+            rows["input_ids"], positions, (rows["masked_lm_ids"][is_predicted],)
+        )
     return rows
 
 

@@ -1,4 +1,4 @@
-"""What a worker sends on about the shards that it wrote."""
+"""A worker's report on the shards that it wrote."""
 
 import os
 

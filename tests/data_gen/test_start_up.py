@@ -1,4 +1,4 @@
-"""What a data job loads before it works, and what answers without loading anything."""
+"""The modules that a data job loads before it works, and answers without loading anything."""
 
 import subprocess
 import sys

@@ -363,7 +363,7 @@ def test_a_text_that_is_counted_at_once_may_be_the_last(tmp_path, last):
 
 
 def test_short_texts_are_split_together(monkeypatch):
-    """A call of TensorFlow for each took 1.2 ms a file, where 100,000 files hold a line each."""
+    """A call of TensorFlow for each took 1.2 ms a file, and 100,000 files hold a line each."""
     count = CountWords(lowercase=True, max_words=1000)
     count.setup()
     split, calls = count._split, []

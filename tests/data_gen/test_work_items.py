@@ -50,13 +50,13 @@ def test_items_are_of_about_the_size_asked_for_and_hold_everything_once():
     assert len(train) == round(sum(b.size - b.eval_size for b in blocks) / (2 * MEBI))
     assert [item.index for item in train] == list(range(len(train)))
     assert {item.count for item in train} == {len(train)}
-    held = [block for item in train for block in item.blocks]
-    assert sorted(held) == sorted(blocks)
+    planned_blocks = [block for item in train for block in item.blocks]
+    assert sorted(planned_blocks) == sorted(blocks)
     for item in train:
         size = sum(block.size - block.eval_size for block in item.blocks)
         assert 1.6 * MEBI < size < 2.4 * MEBI
-    held = [block for item in items if item.split == "eval" for block in item.blocks]
-    assert sorted(held) == sorted(block for block in blocks if block.eval_documents)
+    planned_blocks = [block for item in items if item.split == "eval" for block in item.blocks]
+    assert sorted(planned_blocks) == sorted(block for block in blocks if block.eval_documents)
 
 
 def test_order_and_names_do_not_matter():

@@ -31,7 +31,7 @@ test_workers.sleep_in_workers(Path(sys.argv[1]))
 
 
 @pytest.fixture(autouse=True)
-def light(monkeypatch):
+def quick_workers(monkeypatch):
     monkeypatch.setattr(runner, "_PROGRAM", PROGRAM)
 
 

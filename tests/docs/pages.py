@@ -101,7 +101,7 @@ def _filled(words):
 
 
 def anchors(page):
-    """What a link may name in a page, as GitHub and mkdocs have it."""
+    """The anchors that a link may name in a page, as GitHub and mkdocs have them."""
     slugs, inside = set(), False
     for line in page.read_text(encoding="utf-8").splitlines():
         inside ^= line.startswith("```")

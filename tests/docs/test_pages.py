@@ -109,8 +109,8 @@ def test_every_flag_in_the_text_is_one():
     _, parsers = make_parser([])
     flags = {flag for parser in parsers.values() for flag in parser._option_string_actions}
     for kind in finetuned_task_types():
-        _, of_kind = make_parser(["finetune", "--task", kind])
-        flags |= of_kind["finetune"]._option_string_actions.keys()
+        _, parsers_of_kind = make_parser(["finetune", "--task", kind])
+        flags |= parsers_of_kind["finetune"]._option_string_actions.keys()
     flags |= {"--batches"}  # of `evaluate --data ROWS`
     wrong = [
         f"{page.name}:{line}: {flag}"

@@ -50,6 +50,8 @@ ALLOWED = re.compile(
     re.IGNORECASE,
 )
 NO_PAGES = ("CHANGELOG.md",)
+# The folders of Python files of which somebody reads the docstrings and comments.
+SOURCES = ("keras_bert", "data_gen", "tests", "benchmarks", "notebooks", "docs")
 
 
 def avoided(text):
@@ -145,9 +147,7 @@ def test_docstrings_of_public_names():
 def test_where_is_a_place():
     """A result or an error depends on a condition: "None if …", "InputError when …"."""
     condition = re.compile(r"(?:None|NaN|Missing|Error)`?\s+where\b")
-    sources = [
-        path for root in ("keras_bert", "data_gen") for path in (REPOSITORY / root).rglob("*.py")
-    ]
+    sources = [path for root in SOURCES for path in (REPOSITORY / root).rglob("*.py")]
     assert [
         f"{path.relative_to(REPOSITORY)}: {text[match.start() :][:60]}"
         for path in [*sources, *PAGES]
@@ -162,7 +162,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun():
     kinds = ast.Module, ast.ClassDef, ast.FunctionDef
     found = [
         f"{path.relative_to(REPOSITORY)}: {docstring.splitlines()[0]}"
-        for root in ("keras_bert", "data_gen")
+        for root in SOURCES
         for path in sorted((REPOSITORY / root).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, kinds) and (docstring := ast.get_docstring(node))

@@ -128,18 +128,18 @@ def test_it_is_written_as_it_was_read(published, loaded, tmp_path):
     for part, settings in OPTIONS.items():
         assert options[part] == settings
     with (
-        h5py.File(tmp_path / "elmo" / "weights.hdf5") as ours,
-        h5py.File(published / "some_weights.hdf5") as theirs,
+        h5py.File(tmp_path / "elmo" / "weights.hdf5") as our_file,
+        h5py.File(published / "some_weights.hdf5") as their_file,
     ):
         names = []
-        theirs.visit(names.append)
+        their_file.visit(names.append)
         written = []
-        ours.visit(written.append)
+        our_file.visit(written.append)
         assert sorted(names) == sorted(written)
         for name in names:
-            if isinstance(theirs[name], h5py.Dataset):
+            if isinstance(their_file[name], h5py.Dataset):
                 # The forget gate's 1 is added and subtracted again.
-                np.testing.assert_allclose(ours[name], theirs[name], atol=2e-7)
+                np.testing.assert_allclose(our_file[name], their_file[name], atol=2e-7)
 
 
 def broken(folder, tmp_path, *, options=None, weights=None, vocab=True):
@@ -313,9 +313,11 @@ def test_outputs_and_sizes():
         encoder = make(character_filters=filters, num_hidden_layers=3)
         assert encoder.count_params() == encoder.config.parameter_count()
         assert encoder.config.num_hidden_states == len(states(encoder, batch(4, 2))) == 4
-        held = [w for group in encoder.layer_groups for layer in group for w in layer.weights]
-        assert {id(w) for w in held} == {id(w) for w in encoder.weights}
-        assert len(held) == len(encoder.weights)
+        weights_of_layers = [
+            w for group in encoder.layer_groups for layer in group for w in layer.weights
+        ]
+        assert {id(w) for w in weights_of_layers} == {id(w) for w in encoder.weights}
+        assert len(weights_of_layers) == len(encoder.weights)
         outputs = encoder(batch(4, 2), outputs=["sequence_output", "first_output"])
         assert outputs["sequence_output"].shape == (2, 4, 12)
         np.testing.assert_array_equal(outputs["first_output"], outputs["sequence_output"][:, 0])
@@ -323,7 +325,7 @@ def test_outputs_and_sizes():
 
 @pytest.mark.parametrize(("name", "parameters"), [("elmo-small", 13.6), ("elmo", 93.6)])
 def test_the_published_sizes(name, parameters):
-    """Those that AllenNLP states, in millions; they do not depend on the vocabulary."""
+    """AllenNLP states them, in millions; they do not depend on the vocabulary."""
     count = BilmConfig.preset(name, vocab_size=1000).parameter_count()
     assert count / 1e6 == pytest.approx(parameters, abs=0.05)
 

@@ -187,14 +187,16 @@ def test_the_next_token_loss_is_added_with_its_weight():
             nats = tf.nn.sparse_softmax_cross_entropy_with_logits(ids[:, 1:], lm)
             lm_loss = tf.reduce_mean(nats[ids[:, 1:] > 0])
         weights = [w.value for w in task.encoder.trainable_weights]
-        none = tf.UnconnectedGradients.ZERO
-        of_both, of_lm = (
-            tape.gradient(x, weights, unconnected_gradients=none) for x in (loss, lm_loss)
+        zero = tf.UnconnectedGradients.ZERO
+        gradients_of_both, gradients_of_lm = (
+            tape.gradient(x, weights, unconnected_gradients=zero) for x in (loss, lm_loss)
         )
-        gradients.append((float(loss), float(lm_loss), of_both, of_lm))
-    (loss, lm_loss, of_task, of_lm), (both, _, of_both, _) = gradients
+        gradients.append((float(loss), float(lm_loss), gradients_of_both, gradients_of_lm))
+    (loss, lm_loss, gradients_of_task, gradients_of_lm), (both, _, gradients_of_both, _) = gradients
     assert both == pytest.approx(loss + 0.5 * lm_loss, rel=1e-5)
-    for one, other, total in zip(of_task, of_lm, of_both, strict=True):
+    for one, other, total in zip(
+        gradients_of_task, gradients_of_lm, gradients_of_both, strict=True
+    ):
         np.testing.assert_allclose(total, one + 0.5 * other, atol=1e-5)
     outputs = [task(inputs, training=False)["logits"] for task in (plain, added)]
     np.testing.assert_array_equal(*outputs)

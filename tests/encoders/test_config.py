@@ -67,15 +67,17 @@ def test_defaults_of_missing_keys_are_those_of_transformers():
 
 @pytest.mark.peers
 def test_agrees_with_transformers_on_every_default():
-    for model_type, theirs in [
+    for model_type, their_config in [
         ("bert", transformers.BertConfig(**SIZES)),
         ("roberta", transformers.RobertaConfig(**SIZES)),
     ]:
-        ours = read_config({**SIZES, "model_type": model_type}, source="x")
+        our_config = read_config({**SIZES, "model_type": model_type}, source="x")
         for field in dataclasses.fields(BertConfig):
             if field.name not in ("extra_keys", "generation_keys"):
-                assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
-        assert read_config(theirs.to_dict(), source="x") == ours
+                assert getattr(our_config, field.name) == getattr(their_config, field.name), (
+                    field.name
+                )
+        assert read_config(their_config.to_dict(), source="x") == our_config
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_an_extra_key_must_not_be_a_field_or_too_deep():
 
 
 def test_a_config_of_another_encoder():
-    """What `EncoderConfig` gives to each: fields, unknown keys, refused values."""
+    """`EncoderConfig` gives to each: fields, unknown keys, refused values."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
     class GruConfig(EncoderConfig):
@@ -212,8 +214,8 @@ def test_what_tasks_and_training_ask_of_a_config():
     assert (roberta.max_length, roberta.num_segments) == (7, 0)
     assert config.head_dropout("classifier") == 0.1
     assert BertConfig(**SIZES, hidden_dropout_prob=0.3).head_dropout("tagger") == 0.3
-    of_head = {"classifier_dropout": 0.0, "initializer_range": 0.3, "layer_norm_eps": 1e-5}
-    config = BertConfig(**SIZES, hidden_act="relu", **of_head)
+    head_settings = {"classifier_dropout": 0.0, "initializer_range": 0.3, "layer_norm_eps": 1e-5}
+    config = BertConfig(**SIZES, hidden_act="relu", **head_settings)
     assert (config.head_dropout("classifier"), config.head_initializer_range) == (0.0, 0.3)
     assert (config.head_layer_norm_eps, config.head_activation) == (1e-5, "relu")
     for size in ("2 layers", "hidden size 8", "2 heads", "30 tokens", "up to 512 tokens"):

@@ -75,21 +75,21 @@ def variant(name, **changes):
 def test_padded_equals_unpadded(name):
     encoder, adapt = variant(name)
     batch = adapt(rows(*LENGTHS))
-    together = run(encoder, batch, outputs=BOTH)
+    batch_outputs = run(encoder, batch, outputs=BOTH)
     for row, length in enumerate(batch["input_mask"].sum(1)):
         one = {key: x[row : row + 1, :length] for key, x in batch.items()}
         alone = run(encoder, one, outputs=BOTH)
-        difference = together["sequence_output"][row, :length] - alone["sequence_output"][0]
+        difference = batch_outputs["sequence_output"][row, :length] - alone["sequence_output"][0]
         assert np.abs(difference).max() < 1e-5
-        assert np.abs(together["first_output"][row] - alone["first_output"][0]).max() < 1e-5
+        assert np.abs(batch_outputs["first_output"][row] - alone["first_output"][0]).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("lengths", [LENGTHS, (10, 10, 9, 10)])
 def test_the_first_output_alone_is_the_same(name, lengths):
     """… of which the last block computes the first token only, trained or not."""
-    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    encoder, adapt = variant(name, **none)
+    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    encoder, adapt = variant(name, **no_dropout)
     batch = adapt(rows(*lengths))
     for training in (False, True):
         both = encoder(batch, training=training, outputs=BOTH)
@@ -168,10 +168,10 @@ def test_packed_equals_padded(name):
         for key in set(names) - {"sequence_ids"}:
             packed[key][row, start:end] = texts[key][number - 1, : end - start]
         packed["sequence_ids"][row, start:end] = number
-    together = run(encoder, packed)["sequence_output"]
+    packed_output = run(encoder, packed)["sequence_output"]
     alone = run(encoder, texts)["sequence_output"]
     for number, (row, start, end) in enumerate(places):
-        assert np.abs(together[row, start:end] - alone[number, : end - start]).max() < 1e-5
+        assert np.abs(packed_output[row, start:end] - alone[number, : end - start]).max() < 1e-5
 
 
 def test_a_packed_batch_of_single_sequences_equals_a_padded_one():
@@ -276,9 +276,11 @@ def test_a_causal_encoder_is_read_at_its_last_token():
 def test_layer_groups_hold_each_weight_once_from_the_input_upward():
     encoder = BertEncoder(config())
     groups = encoder.layer_groups
-    held = [[weight.path for layer in group for weight in layer.weights] for group in groups]
+    paths_by_group = [
+        [weight.path for layer in group for weight in layer.weights] for group in groups
+    ]
     assert groups == [[encoder.embeddings], *([block] for block in encoder.blocks)]
-    flat = sum(held, [])
+    flat = sum(paths_by_group, [])
     assert len(set(flat)) == len(flat)
     assert {weight.path for weight in encoder.weights} == set(flat)
 
@@ -480,12 +482,16 @@ def test_trains_under_xla():
 
 @pytest.fixture
 def quick_weights(monkeypatch):
-    """Weights of zero: drawing 336 million random numbers takes half a minute."""
+    """Weights of zero in half the memory: drawing 336 million numbers takes half a minute."""
 
     def zeros(self, shape, dtype=None, **kwargs):
         return keras.ops.zeros(shape, dtype)
 
     monkeypatch.setattr(keras.initializers.TruncatedNormal, "__call__", zeros)
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("float16")
+    yield
+    keras.config.set_dtype_policy(before)
 
 
 def count(model):

@@ -223,8 +223,8 @@ def test_a_packed_row_is_computed_as_its_sequences(family, other):
     packed["sequence_ids"] = np.repeat([1, 2, 3], LENGTHS)[None].astype("int32")
     padded = encoder({name: inputs[name] for name in encoder.input_names})
     expected = np.asarray(padded["sequence_output"])[is_token]
-    together = np.asarray(encoder(packed)["sequence_output"])[0]
-    np.testing.assert_allclose(together, expected, atol=1e-5)
+    packed_output = np.asarray(encoder(packed)["sequence_output"])[0]
+    np.testing.assert_allclose(packed_output, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -341,7 +341,7 @@ def reference_model(family, head, **options):
     return model
 
 
-def theirs(inputs, *, names):
+def their_inputs(inputs, *, names):
     keys = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
     return {keys.get(k, k): torch.tensor(inputs[k]).long() for k in names}
 
@@ -362,7 +362,9 @@ def test_hidden_states_and_gradients_are_those_of_transformers(family, other, tm
     inputs = batch(encoder.config, lengths=lengths)
     is_token = inputs["input_mask"] > 0
     directions = mean_directions(is_token, (24,))
-    expected = reference(**theirs(inputs, names=encoder.input_names), output_hidden_states=True)
+    expected = reference(
+        **their_inputs(inputs, names=encoder.input_names), output_hidden_states=True
+    )
     (expected.last_hidden_state * torch.tensor(directions)).sum().backward()
     with tf.GradientTape() as tape:
         outputs = encoder(
@@ -392,12 +394,14 @@ def mean_directions(is_token, size):
 def check_gradients(ours, reference, encoder):
     """Our gradients, by the names of tensors, are those of the model's parameters."""
     parameters = reference.named_parameters(remove_duplicate=False)
-    of_theirs = {name: x.grad for name, x in parameters if x.grad is not None}
+    their_gradients = {name: x.grad for name, x in parameters if x.grad is not None}
     # A tied weight has several names.
-    assert of_theirs.keys() - encoder.tensor_names(encoder.config).copies.keys() == ours.keys()
+    assert (
+        their_gradients.keys() - encoder.tensor_names(encoder.config).copies.keys() == ours.keys()
+    )
     pad = encoder.config.pad_token_id
     for name, gradient in ours.items():
-        wanted = of_theirs[name].numpy()
+        wanted = their_gradients[name].numpy()
         if re.search(r"(position|word|tok)_embeddings\.weight$", name):
             wanted[pad] = gradient[pad] = 0  # PyTorch does not train the row of padding
         size = np.abs(wanted).max()
@@ -408,13 +412,13 @@ def check_gradients(ours, reference, encoder):
 
 def check_dropout(task, reference):
     """Before the last layer, in training, it is that of the class."""
-    of_head = {
+    head_dropouts = {
         module.p
         for name, module in reference.named_modules()
         if isinstance(module, torch.nn.Dropout)
         and not name.startswith(f"{reference.base_model_prefix}.")
     }
-    assert of_head - {0.0} == ({task.dropout.rate} if task.dropout else set()) - {0.0}
+    assert head_dropouts - {0.0} == ({task.dropout.rate} if task.dropout else set()) - {0.0}
 
 
 def with_vocabulary(folder):
@@ -442,7 +446,7 @@ def test_a_head_computes_what_its_class_does_and_keeps_every_bit(family, head, o
         given = {name: x[None] for name, x in inputs.items()}
     if head in HEADS:
         check_dropout(task, reference)
-    expected = reference(**theirs(given, names=names))
+    expected = reference(**their_inputs(given, names=names))
     weights = task.trainable_weights
     with tf.GradientTape() as tape:
         outputs = task({name: given[name] for name in task.input})
@@ -450,8 +454,8 @@ def test_a_head_computes_what_its_class_does_and_keeps_every_bit(family, head, o
         for name, output in outputs.items():
             names_of_output = (name, OUTPUTS.get(name), "logits")
             wanted = next(expected[key] for key in names_of_output if key in expected)
-            of_tokens = tuple(output.shape[:2]) == is_token.shape
-            chosen = is_token if of_tokens else np.ones(output.shape[:1], bool)
+            is_per_token = tuple(output.shape[:2]) == is_token.shape
+            chosen = is_token if is_per_token else np.ones(output.shape[:1], bool)
             directions = mean_directions(chosen, tuple(output.shape[chosen.ndim :]))
             totals.append(tf.reduce_sum(output * directions))
             (wanted * torch.tensor(directions)).sum().backward(retain_graph=True)
@@ -486,7 +490,7 @@ def test_a_class_that_is_no_task_here_is_an_encoder(family, head, tmp_path):
     encoder, _ = load(tmp_path / "model")
     inputs = batch(encoder.config)
     with torch.no_grad():
-        base = reference.base_model(**theirs(inputs, names=encoder.input_names))
+        base = reference.base_model(**their_inputs(inputs, names=encoder.input_names))
     output = encoder({name: inputs[name] for name in encoder.input_names})["sequence_output"]
     is_token = inputs["input_mask"] > 0
     np.testing.assert_allclose(
@@ -505,14 +509,14 @@ def test_a_config_of_modernberts_first_generation_is_the_same_there_and_back():
     }
     ours = read_config({"model_type": "modernbert", **fields}, source="x")
     assert fields.items() <= ours.to_dict().items()
-    theirs = transformers.ModernBertConfig(**fields)
+    their_config = transformers.ModernBertConfig(**fields)
     written = transformers.ModernBertConfig(**ours.to_dict())
-    for config in (theirs, written):
+    for config in (their_config, written):
         assert tuple(config.layer_types) == ours.layer_types
         thetas = [config.rope_parameters[kind]["rope_theta"] for kind in sorted(_TYPES)]
         assert thetas == [ours.global_rope_theta, ours.local_rope_theta]
-    of_second = read_config(theirs.to_dict(), source="x")
-    assert dataclasses.replace(of_second, global_attn_every_n_layers=2) == ours
+    second_config = read_config(their_config.to_dict(), source="x")
+    assert dataclasses.replace(second_config, global_attn_every_n_layers=2) == ours
 
 
 @pytest.mark.peers
@@ -524,9 +528,9 @@ def test_debertas_distances_share_buckets_as_in_transformers(count, farthest):
     config |= {"max_position_embeddings": farthest, "model_type": "deberta-v2"}
     positions = new_encoder(read_config(config, source="x")).positions
     distances = torch.arange(-2 * farthest, 2 * farthest + 1)
-    theirs = make_log_bucket_position(distances, count, farthest).long() + count
-    ours = np.asarray(positions.bucket(distances.numpy()))
-    np.testing.assert_array_equal(ours, theirs.clamp(0, 2 * count - 1).numpy())
+    their_buckets = make_log_bucket_position(distances, count, farthest).long() + count
+    our_buckets = np.asarray(positions.bucket(distances.numpy()))
+    np.testing.assert_array_equal(our_buckets, their_buckets.clamp(0, 2 * count - 1).numpy())
 
 
 @pytest.mark.peers

@@ -108,8 +108,8 @@ def small_encoder(model_type, tokenizer):
     )
 
 
-def check_same_ids(theirs, tokenizer, texts):
-    expected = theirs(texts, split_special_tokens=True)["input_ids"]
+def check_same_ids(their_tokenizer, tokenizer, texts):
+    expected = their_tokenizer(texts, split_special_tokens=True)["input_ids"]
     ours = tokenizer(texts)
     rows = zip(ours["input_ids"], ours["input_mask"], strict=True)
     assert [ids[mask > 0].tolist() for ids, mask in rows] == expected
@@ -127,8 +127,8 @@ def test_a_published_tokenizer_opens_and_is_saved_for_its_model(model_type, vari
         check_same_ids(transformers.AutoTokenizer.from_pretrained(published), tokenizer, TEXTS)
     encoder = small_encoder(model_type, tokenizer)
     save_folder(encoder, tokenizer, tmp_path / "saved")
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")
-    check_same_ids(theirs, tokenizer, TEXTS)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")
+    check_same_ids(their_tokenizer, tokenizer, TEXTS)
     again, its_tokenizer = load(tmp_path / "saved")
     assert its_tokenizer.special_tokens == tokenizer.special_tokens
     assert its_tokenizer.template == tokenizer.template
@@ -136,7 +136,7 @@ def test_a_published_tokenizer_opens_and_is_saved_for_its_model(model_type, vari
     model = getattr(transformers, f"{FAMILIES[model_type].name}Model")
     model = model.from_pretrained(tmp_path / "saved")
     pairs = TEXTS[:3], TEXTS[1:4]
-    states = model(**theirs(*pairs, padding=True, return_tensors="pt")).last_hidden_state
+    states = model(**their_tokenizer(*pairs, padding=True, return_tensors="pt")).last_hidden_state
     inputs = its_tokenizer(*pairs)
     at_tokens = inputs["input_mask"] > 0
     output = np.asarray(again(inputs)["sequence_output"])
@@ -150,8 +150,8 @@ def test_a_published_tokenizer_opens_and_is_saved_for_its_model(model_type, vari
 def test_mpnets_mask_is_that_of_its_class(variant, tmp_path):
     publish("mpnet", variant, tmp_path)
     tokenizer = Tokenizer.from_folder(tmp_path)
-    theirs = transformers.MPNetTokenizer.from_pretrained(tmp_path)
+    their_tokenizer = transformers.MPNetTokenizer.from_pretrained(tmp_path)
     masked = ["the <mask> bank", "<mask>.", "a<mask>"]
-    expected = theirs(masked, add_special_tokens=False)["input_ids"]
+    expected = their_tokenizer(masked, add_special_tokens=False)["input_ids"]
     masked = [text.replace("<mask>", "[MASK]") for text in masked]
     assert tokenizer.tokenize_masked(masked).to_list() == expected

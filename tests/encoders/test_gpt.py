@@ -20,7 +20,7 @@ RNG = make_rng(5)
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def theirs(request, tmp_path_factory):
+def their_model(request, tmp_path_factory):
     """A random model with a head, and its folder as `transformers` writes it."""
     torch.manual_seed(shifted(3))
     config = getattr(transformers, f"{NAMES[request.param]}Config")(**SIZES)
@@ -52,8 +52,8 @@ def batch():
 
 
 @pytest.mark.peers
-def test_hidden_states_and_attention(theirs, batch):
-    model, folder = theirs
+def test_hidden_states_and_attention(their_model, batch):
+    model, folder = their_model
     encoder, _ = load(folder)
     ours = encoder(batch, outputs=["hidden_states", "attention_probabilities"])
     tensors = {"input_ids": torch.tensor(batch["input_ids"]).long()}
@@ -71,8 +71,8 @@ def test_hidden_states_and_attention(theirs, batch):
 
 
 @pytest.mark.peers
-def test_next_token_logits_and_back(theirs, batch, tmp_path):
-    model, folder = theirs
+def test_next_token_logits_and_back(their_model, batch, tmp_path):
+    model, folder = their_model
     task = load_task(folder)
     assert isinstance(task, kb.CausalLM)
     full = {**batch, "input_mask": np.ones_like(batch["input_mask"])}
@@ -118,11 +118,11 @@ def test_prefill_is_as_many_steps(encoder, batch):
 
 
 @pytest.mark.peers
-def test_gradients(theirs, batch):
-    """Of the sum of squares of all logits, by each weight."""
+def test_gradients(their_model, batch):
+    """The gradients of the sum of squares of all logits, by each weight."""
     import tensorflow as tf
 
-    model, folder = theirs
+    model, folder = their_model
     task = load_task(folder)
     full = {**batch, "input_mask": np.ones_like(batch["input_mask"])}
     with tf.GradientTape() as tape:
@@ -131,9 +131,9 @@ def test_gradients(theirs, batch):
     model.zero_grad()
     (model(torch.tensor(batch["input_ids"]).long()).logits[:, :-1] ** 2).sum().backward()
     ours = dict(zip([w.path for w in task.trainable_weights], gradients, strict=True))
-    theirs = dict(model.transformer.named_parameters())
+    their_parameters = dict(model.transformer.named_parameters())
     norms = sorted(float(np.linalg.norm(g)) for g in ours.values())
-    expected = sorted(float(p.grad.norm()) for p in theirs.values())
+    expected = sorted(float(p.grad.norm()) for p in their_parameters.values())
     np.testing.assert_allclose(norms, expected, rtol=1e-4)
 
 
@@ -142,8 +142,8 @@ def test_config(name):
     config = read_config({"model_type": name, **SIZES}, source="x")
     encoder = new_encoder(config)
     assert encoder.count_params() == config.parameter_count()
-    held = {id(w) for group in encoder.layer_groups for layer in group for w in layer.weights}
-    assert held == {id(w) for w in encoder.weights}
+    weight_ids = {id(w) for group in encoder.layer_groups for layer in group for w in layer.weights}
+    assert weight_ids == {id(w) for w in encoder.weights}
     assert config.to_dict() == type(config).from_dict(config.to_dict()).to_dict()
     copy = type(encoder).from_config(encoder.get_config())
     assert copy.config == config

@@ -1,4 +1,4 @@
-"""What a new encoder looks at before its first step."""
+"""The attention of a new encoder before its first step."""
 
 import keras
 import numpy as np

@@ -173,7 +173,7 @@ def test_the_precision_of_weights_and_states(encoder):
 
 
 def ratios(dropped, intact):
-    """What each value was multiplied by."""
+    """The factor that each value was multiplied by."""
     assert np.abs(intact).min() > 0
     return dropped / intact
 
@@ -245,8 +245,8 @@ def test_presets_are_counted_right(name):
     config = AwdLstmConfig.preset(name, vocab_size=50)
     encoder = new_encoder(config)
     assert encoder.count_params() == config.parameter_count()
-    held = {id(w) for group in encoder.layer_groups for layer in group for w in layer.weights}
-    assert held == {id(w) for w in encoder.weights}
+    weight_ids = {id(w) for group in encoder.layer_groups for layer in group for w in layer.weights}
+    assert weight_ids == {id(w) for w in encoder.weights}
     assert len(encoder.layer_groups) == config.num_hidden_layers + 1
     copy = type(encoder).from_config(encoder.get_config())
     assert copy.config == config == AwdLstmConfig.from_dict(config.to_dict())
@@ -310,7 +310,7 @@ def data(tmp_path_factory):
     return folder
 
 
-def of_stage(data, text, **arguments):
+def stage_arguments(data, text, **arguments):
     return {
         "data": data / text,
         "vocab": data / text / "vocab.txt",
@@ -328,7 +328,7 @@ def general(data, tmp_path_factory):
     """The first stage: (the output folder, metrics); beside it `killed`, as after step 4."""
     output = tmp_path_factory.mktemp("lstm_general") / "run"
     with copied(output, output.with_name("killed"), after_step=4):
-        given = of_stage(data, "books", architecture=data / "config.json", steps=16)
+        given = stage_arguments(data, "books", architecture=data / "config.json", steps=16)
         return output, pretrain(**given, output=output)
 
 
@@ -336,11 +336,11 @@ def general(data, tmp_path_factory):
 def continued(data, general, tmp_path_factory):
     output = tmp_path_factory.mktemp("lstm_continued") / "run"
     rates = {"schedule": "slanted-triangular", "layer_decay": DISCRIMINATIVE}
-    given = of_stage(data, "task", model=general[0], learning_rate=0.004, **rates)
+    given = stage_arguments(data, "task", model=general[0], learning_rate=0.004, **rates)
     return output, pretrain(**given, output=output)
 
 
-def of_task(kind, files, model, **arguments):
+def task_arguments(kind, files, model, **arguments):
     return {
         "task": kind,
         "train": files[kind],
@@ -358,7 +358,7 @@ def test_the_language_model_is_the_default_objective_and_learns(general, data, c
     assert metrics["eval"]["causal_lm_loss"] < metrics["eval_at_start"]["causal_lm_loss"]
     assert type(load_task(output)) is CausalLM
     killed = output.with_name("killed")
-    given = of_stage(data, "books", architecture=data / "config.json", steps=16)
+    given = stage_arguments(data, "books", architecture=data / "config.json", steps=16)
     pretrain(**given, output=killed)
     assert_same_weights(killed, output)
     assert main(["evaluate", "--json", "--model", str(output), "--data", str(data / "books")]) == 0
@@ -414,7 +414,9 @@ def test_the_language_model_generates_and_so_does_its_export(continued, tmp_path
 def test_the_third_stage_unfreezes_and_answers_wherever_it_is(continued, files, tmp_path):
     output = tmp_path / "run"
     rates = {"schedule": "slanted-triangular", "layer_decay": DISCRIMINATIVE}
-    given = of_task("classifier", files, continued[0], epochs=3, gradual_unfreezing=True, **rates)
+    given = task_arguments(
+        "classifier", files, continued[0], epochs=3, gradual_unfreezing=True, **rates
+    )
     given |= {"keep": "last", "checkpoint_every": 2}
     with copied(output, output.with_name("killed"), after_step=4):
         finetune(**given, output=output)
@@ -432,7 +434,7 @@ def test_the_third_stage_unfreezes_and_answers_wherever_it_is(continued, files, 
 
 @pytest.mark.parametrize("bilstm", [pytest.param(None, marks=pytest.mark.slow), 5])
 def test_a_frozen_one_gives_features(bilstm, continued, files, tmp_path):
-    given = of_task("tagger", files, continued[0], epochs=1, freeze_encoder=True)
+    given = task_arguments("tagger", files, continued[0], epochs=1, freeze_encoder=True)
     finetune(**given, bilstm=bilstm, output=tmp_path / "run")
     task, before = load_task(tmp_path / "run"), load(continued[0])[0]
     assert isinstance(task.reader.bilstm, BiLstm) == (bilstm is not None)
@@ -446,7 +448,7 @@ def test_every_kind_of_task_is_trained_and_its_export_answers_as_predict_does(
     kind, continued, files, tmp_path
 ):
     output = tmp_path / "run"
-    metrics = finetune(**of_task(kind, files, continued[0], epochs=2), output=output)
+    metrics = finetune(**task_arguments(kind, files, continued[0], epochs=2), output=output)
     with eagerly():
         measured = evaluate(model=output, data=files[kind])
         answers = list(predict(model=output, data=files[kind]))

@@ -350,10 +350,12 @@ def assert_same_folder(actual, expected):
 
 
 def assert_same_tensors(actual, expected):
-    ours, theirs = (load_file(folder / "model.safetensors") for folder in (actual, expected))
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        np.testing.assert_array_equal(tensor, theirs[name], err_msg=name)
+    actual_tensors, expected_tensors = (
+        load_file(folder / "model.safetensors") for folder in (actual, expected)
+    )
+    assert actual_tensors.keys() == expected_tensors.keys()
+    for name, tensor in actual_tensors.items():
+        np.testing.assert_array_equal(tensor, expected_tensors[name], err_msg=name)
 
 
 def size_by_deviation(row, folder, examples):
@@ -419,16 +421,16 @@ def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examp
 @pytest.mark.peers
 @pytest.mark.parametrize("row", filter(is_standard, rows()), ids=described)
 def test_a_class_of_transformers_computes_the_same(row, start, examples, tmp_path):
-    """What it writes is the same task, too."""
+    """The folder that it writes is the same task, too."""
     data = examples(row)
     metrics = trained(row, start(row), data, tmp_path / "run")["dev"]
     model = tmp_path / "run" / "model"
-    theirs = getattr(transformers, class_of(model))
-    theirs, loading = theirs.from_pretrained(model, output_loading_info=True)
+    their_model = getattr(transformers, class_of(model))
+    their_model, loading = their_model.from_pretrained(model, output_loading_info=True)
     assert not loading["missing_keys"], loading
     assert all(key.startswith("keras_bert.") for key in loading["unexpected_keys"]), loading
-    assert_same_outputs(load_task(model), theirs.eval(), data)
-    theirs.save_pretrained(tmp_path / "theirs")
+    assert_same_outputs(load_task(model), their_model.eval(), data)
+    their_model.save_pretrained(tmp_path / "theirs")
     for path in model.iterdir():
         copy = shutil.copytree if path.is_dir() else shutil.copy
         if not (tmp_path / "theirs" / path.name).exists():
@@ -481,7 +483,7 @@ def through_google(row, model, data, metrics, folder):
         assert_near(measured(folder / "back", data, max_length=length), metrics)
 
 
-def assert_same_outputs(task, theirs, data):
+def assert_same_outputs(task, their_model, data):
     """On all examples the logits of a task at its tokens are those of a model of PyTorch's."""
     rows = task.features(list(task.read(data, inferred_arguments=task.inferred_arguments)))
     inputs = rows.inputs(*rows.take(tf.range(len(rows))))
@@ -489,7 +491,7 @@ def assert_same_outputs(task, theirs, data):
     names = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
     arrays = {names.get(k, k): torch.tensor(inputs[k].numpy()).long() for k in task.input}
     with torch.no_grad():
-        outputs = theirs(**arrays)
+        outputs = their_model(**arrays)
     at_tokens = inputs["input_mask"].numpy() > 0
     for name, expected in ours.items():
         other = outputs[name if name in outputs else "logits"].numpy()

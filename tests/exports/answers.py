@@ -1,4 +1,4 @@
-"""What the SavedModel of each task type answers, compared with what `predict` gives."""
+"""The answers of the SavedModel of each task type, compared with those of `predict`."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def check_score(outputs, answer):
 
 
 def check_vector(outputs, answer):
-    """Of pairs `predict` gives the similarity alone."""
+    """`predict` gives of pairs the similarity alone."""
     if "embedding" in answer:
         near(outputs["embedding"], answer["embedding"])
     assert np.isfinite(outputs["embedding"]).all()
@@ -81,8 +81,8 @@ def check_spans(outputs, answer):
     spans = answer["spans"]
     assert outputs["lengths"] == len(spans)
     assert texts_of(outputs["labels"][: len(spans)]) == [span["label"] for span in spans]
-    for ours, theirs in (("starts", "start"), ("ends", "end")):
-        assert outputs[ours][: len(spans)].tolist() == [span[theirs] for span in spans]
+    for column, key in (("starts", "start"), ("ends", "end")):
+        assert outputs[column][: len(spans)].tolist() == [span[key] for span in spans]
     near(outputs["scores"][: len(spans)], [span["score"] for span in spans])
 
 

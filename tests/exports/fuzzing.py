@@ -52,13 +52,13 @@ class Model:
         _, self.inputs = self.ask.structured_input_signature
 
     def answer(self, request):
-        """What the model says, arrays by name."""
+        """The model's answer, arrays by name."""
         tensors = {name: tf.constant(x, self.inputs[name].dtype) for name, x in request.items()}
         return {name: np.asarray(tensor) for name, tensor in self.ask(**tensors).items()}
 
 
 def request_of(inputs, texts):
-    """What a model of these inputs, `tf.TensorSpec`s by name, is asked with texts, bytes (B,).
+    """The request to a model of these inputs, `tf.TensorSpec`s by name, for texts, bytes (B,).
 
     Each input has them in another order.
     """

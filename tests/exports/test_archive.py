@@ -1,4 +1,4 @@
-"""What writing a SavedModel leaves: each weight once, and no temporary file."""
+"""Writing a SavedModel leaves each weight once, and no temporary file."""
 
 import tempfile
 from pathlib import Path

@@ -235,7 +235,7 @@ def drawn(models):
 
 
 def requests(name, folder, drawn):
-    """What is asked -> its signature and requests, each a dictionary of lists."""
+    """The name of what is asked -> its signature and requests, each a dictionary of lists."""
     parts = [some_inputs(name, slice(*edges)) for edges in zip(CUTS, CUTS[1:], strict=False)]
     columns = some_inputs(name, slice(3, 43))
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -287,12 +287,12 @@ def id_requests(*, choices):
     batches = [good, padded, *bad]
     if choices:
         batches = [{key: [rows * 2] for key, rows in one.items()} for one in batches]
-    none = {key: np.array(rows)[:0] for key, rows in batches[0].items()}
-    return [*batches, none]
+    no_rows = {key: np.array(rows)[:0] for key, rows in batches[0].items()}
+    return [*batches, no_rows]
 
 
 def ask_in_a_process(asked, *, models, place):
-    """What `client.py`, in the folder `place` and nothing else, says of what is asked of models."""
+    """Runs `client.py`, in the folder `place` and nothing else, for its answers of models."""
     (place / "client.py").write_text((HERE / "client.py").read_text())
     (place / "asked").write_bytes(pickle.dumps(asked))
     run = subprocess.run(
@@ -316,7 +316,7 @@ def ask_in_a_process(asked, *, models, place):
 
 @pytest.fixture(scope="module")
 def answered(request, folder, models, in_bfloat16, drawn, tmp_path_factory):
-    """What the process says of the models of all folders: their path -> answers, operations."""
+    """The process's answers about the models of all folders: their path -> answers, operations."""
     asked = {f"savedmodels/{name}": requests(name, folder, drawn[name]) for name in models}
     for name in in_bfloat16:
         some = some_inputs(name, slice(3, 103))
@@ -335,7 +335,7 @@ def answered(request, folder, models, in_bfloat16, drawn, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def asked(answered, models):
-    """What it says of the folder of all models: kind -> answers of each signature, operations."""
+    """Its answers about the folder of all models: kind -> answers of each signature, operations."""
     return {name: answered[f"savedmodels/{name}"] for name in models}
 
 
@@ -435,7 +435,7 @@ def test_an_export_that_does_not_say_its_task_is_rejected(folder):
 
 
 def decoded(row):
-    """What an answer says in words and places, without numbers of the model."""
+    """The words and places of an answer, without numbers of the model."""
     names = ("label", "choice", "given", "words", "tokens", "tags", "labels", "answer")
     names += ("lengths", "starts", "ends", "start", "end")
     count = row.get("lengths")  # behind them is padding
@@ -446,15 +446,17 @@ def check_near(name, outputs, expected, precision):
     """The answers to some requests in another precision, and the same in float32."""
     bound, least = BOUNDS[precision]
     in_size = IN_SIZE.get(name, [])
-    for ours, theirs in zip(outputs, expected, strict=True):
+    for actual, wanted in zip(outputs, expected, strict=True):
         for key in in_size:
-            assert difference(theirs[key], ours[key], precision=precision) < 0.1
+            assert difference(wanted[key], actual[key], precision=precision) < 0.1
     same = []
-    for ours, theirs in zip(answers_by_example(outputs), answers_by_example(expected), strict=True):
-        same.append(decoded(ours) == decoded(theirs))
-        for key in {"score", "scores", "probabilities"} & {*ours} - {*in_size}:
+    for actual, wanted in zip(
+        answers_by_example(outputs), answers_by_example(expected), strict=True
+    ):
+        same.append(decoded(actual) == decoded(wanted))
+        for key in {"score", "scores", "probabilities"} & {*actual} - {*in_size}:
             if same[-1] or key == "probabilities":
-                arrays = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (ours, theirs)]
+                arrays = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (actual, wanted)]
                 assert np.abs(np.subtract(*arrays)).max(initial=0) < bound, key
     assert np.mean(same) >= least, np.mean(same)
 
@@ -676,9 +678,9 @@ def test_a_batch_of_none_has_the_axes_of_any(asked, name):
     pairs = [(answers["serving_default"][0], answers["serving_default"][3])]
     pairs += [(answers[key][0], answers[key][-1]) for key in ("examples", "ids") if key in answers]
     assert len(pairs) == (2 if name in WITHOUT_IDS else 3)
-    for one, none in pairs:
-        assert {key: array.shape[0] for key, array in none.items()} == dict.fromkeys(one, 0)
-        for key, array in none.items():
+    for one, empty in pairs:
+        assert {key: array.shape[0] for key, array in empty.items()} == dict.fromkeys(one, 0)
+        for key, array in empty.items():
             assert array.ndim == one[key].ndim and array.dtype == one[key].dtype
 
 
@@ -714,9 +716,9 @@ def test_ids_are_answered_as_texts_are(asked, models, name):
         near(answers["start_logits"], expected["start_logits"])
         near(answers["end_logits"], expected["end_logits"])
         return
-    of_texts = rows(asked, name)
+    rows_of_texts = rows(asked, name)
     for actual, number in zip(answers_by_example([answers]), FITTING, strict=True):
-        expected = of_texts[number]
+        expected = rows_of_texts[number]
         if "tags" in actual:
             is_first = actual["tags"] != b""
             assert is_first.sum() == expected["lengths"] > 0
@@ -771,7 +773,7 @@ def test_a_turkish_locale_changes_nothing(answered):
 
 
 def test_only_operations_that_servers_have(asked):
-    """Those of TensorFlow Serving 2.17, which later ones have, too (see the list's first lines)."""
+    """TensorFlow Serving 2.17 has them, and so have later ones (see the list's first lines)."""
     lines = (HERE / "serving_operations.txt").read_text().splitlines()
     supported = {line for line in lines if not line.startswith("#")}
     assert len(supported) > 1000
@@ -786,8 +788,8 @@ def test_nothing_tells_where_or_by_whom_it_was_made(folder):
     names = {getpass.getuser(), socket.gethostname()} - {"root"}
     for path in folder.rglob("*"):
         if path.is_file():
-            held = path.read_bytes()
-            told = [told for told in places | names if len(told) > 3 and told.encode() in held]
+            content = path.read_bytes()
+            told = [told for told in places | names if len(told) > 3 and told.encode() in content]
             assert not told, (path, told)
 
 

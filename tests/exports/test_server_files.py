@@ -1,4 +1,4 @@
-"""What TensorFlow Serving is given beside the models, and what may lie there with it."""
+"""The files for TensorFlow Serving beside the models, and others that may be there."""
 
 import re
 from pathlib import Path

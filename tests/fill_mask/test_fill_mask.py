@@ -55,18 +55,18 @@ def test_equals_transformers(task, folder, tokenizer):
     unexpected = loading.pop("unexpected_keys")
     assert all(name.startswith("keras_bert.") for name in unexpected)
     assert not any(loading.values()), loading
-    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     for text in TEXTS[:2]:  # the third has a [CLS] that is no text to them
-        inputs = theirs(text, return_tensors="pt")
+        inputs = their_tokenizer(text, return_tensors="pt")
         with torch.no_grad():
             logits = model.eval()(**inputs).logits
-        places = inputs["input_ids"][0] == theirs.mask_token_id
+        places = inputs["input_ids"][0] == their_tokenizer.mask_token_id
         expected = torch.softmax(logits[0, places].double(), dim=-1).numpy()
         predictions = fill_mask(model=task, text=text, top_k=len(tokenizer))
         assert len(predictions) == len(expected) == text.count("[MASK]")
         for candidates, row in zip(predictions, expected, strict=True):
             for token, probability in candidates:
-                assert abs(probability - row[theirs.convert_tokens_to_ids(token)]) < 1e-5
+                assert abs(probability - row[their_tokenizer.convert_tokens_to_ids(token)]) < 1e-5
 
 
 def test_only_a_literal_mask_is_special(task, tokenizer):

@@ -74,7 +74,7 @@ def test_a_head_may_have_neither_a_transform_nor_a_bias(has_transform, use_bias,
 
 
 def before_the_table(layer):
-    """What the head multiplies by the table, in numpy: (2, 3, 8)."""
+    """The states that the head multiplies by the table, in numpy: (2, 3, 8)."""
     picked = np.stack([HIDDEN[row, POSITIONS[row]] for row in range(2)])
     return picked if layer.transform is None else transformed(layer.transform, picked)
 

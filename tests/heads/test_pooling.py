@@ -30,7 +30,7 @@ NAMES = {
 
 
 def encoded(hidden, pooling):
-    """What an encoder gives to one who asks for what the pooling needs."""
+    """The outputs of an encoder that the pooling needs."""
     outputs = {"sequence_output": hidden, "first_output": hidden[:, 0]}
     return {name: outputs[name] for name in encoder_outputs(pooling)}
 

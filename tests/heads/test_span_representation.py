@@ -125,14 +125,14 @@ def test_a_word_is_the_mean_of_its_tokens_or_its_last():
     hidden = RNG.normal(size=(2, 5, 3)).astype("float32")
     starts, ends = np.array([[1, 2, 0], [1, 1, 4]]), np.array([[2, 5, 0], [1, 4, 5]])
     vectors = np.asarray(WordMeans()(hidden, starts, ends))
-    none = np.zeros(3)
+    zeros = np.zeros(3)
     expected = [
-        [hidden[0, 1], hidden[0, 2:5].mean(0), none],
-        [none, hidden[1, 1:4].mean(0), hidden[1, 4]],
+        [hidden[0, 1], hidden[0, 2:5].mean(0), zeros],
+        [zeros, hidden[1, 1:4].mean(0), hidden[1, 4]],
     ]
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
     vectors = np.asarray(WordMeans(last=True)(hidden, starts, ends))
-    expected = [[hidden[0, 1], hidden[0, 4], none], [none, hidden[1, 3], hidden[1, 4]]]
+    expected = [[hidden[0, 1], hidden[0, 4], zeros], [zeros, hidden[1, 3], hidden[1, 4]]]
     np.testing.assert_array_equal(vectors, expected)
     layer = WordMeans.from_config(WordMeans(last=True).get_config())
     assert layer.last

@@ -172,7 +172,7 @@ def _create(hub, body):
 
 
 def _validate(hub, body):
-    """What the hub says to a card's metadata, as far as its form is concerned."""
+    """The hub's answer to a card's metadata, as far as its form is concerned."""
     metadata = json.loads(body)["content"].split("---\n")[1]
     try:
         ok = isinstance(yaml.safe_load(metadata), dict)

@@ -38,8 +38,8 @@ def published(hub, folder, tmp_path):
 
 def same(model, folder):
     """Whether an encoder has the weights of a folder."""
-    theirs, _ = kb.load(folder)
-    pairs = zip(model.get_weights(), theirs.get_weights(), strict=True)
+    saved, _ = kb.load(folder)
+    pairs = zip(model.get_weights(), saved.get_weights(), strict=True)
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
@@ -256,7 +256,7 @@ def embedder(folder):
 
 
 def test_a_text_embedder_by_name(embedder, hub, tmp_path):
-    """Of another program, whose config.json names no task."""
+    """It is of another program, whose config.json names no task."""
     embedder.save(tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     del config["keras_bert"]

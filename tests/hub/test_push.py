@@ -61,7 +61,7 @@ def test_the_card_has_the_hubs_metadata_and_no_path_of_this_machine(model):
 
 @pytest.mark.peers
 def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
-    """As the card's own blocks do it, from the folder."""
+    """The card's own blocks open it, from the folder."""
     text = (model / "README.md").read_text()
     blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
     assert len(blocks) == 2
@@ -70,9 +70,9 @@ def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
         lines = [line for line in block.splitlines() if '"FILE"' not in line]
         code = "\n".join(lines).replace("hf://owner/name", str(model))
         exec(code.replace("owner/name", str(model)), namespace)
-    ours = namespace["encoder"].embeddings.token_embedding.embeddings.numpy()
-    theirs = namespace["model"].get_input_embeddings().weight.detach().numpy()
-    np.testing.assert_array_equal(ours, theirs)
+    our_vectors = namespace["encoder"].embeddings.token_embedding.embeddings.numpy()
+    their_vectors = namespace["model"].get_input_embeddings().weight.detach().numpy()
+    np.testing.assert_array_equal(our_vectors, their_vectors)
 
 
 def test_the_export_of_a_card_runs(model, tmp_path):

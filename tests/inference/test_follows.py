@@ -41,11 +41,11 @@ def folder(task, tmp_path_factory):
 @pytest.mark.peers
 def test_the_next_sentence_head_is_that_of_transformers(task, folder):
     model = transformers.BertForPreTraining.from_pretrained(folder).eval()
-    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     pairs = kb.follows(model=folder, **PAIRS)
     assert [pair[:2] for pair in pairs] == list(zip(*PAIRS.values(), strict=True))
     for text_a, text_b, probability in pairs:
-        inputs = theirs(
+        inputs = their_tokenizer(
             text_a, text_b, truncation="longest_first", max_length=40, return_tensors="pt"
         )
         with torch.no_grad():

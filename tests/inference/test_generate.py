@@ -162,14 +162,14 @@ def test_greedy_tokens_and_probabilities_are_those_of_plain_calls(task, by, tmp_
     generated = generate(model=task, prompt=PROMPTS, max_tokens=MAX_TOKENS)
     probabilities = log_probability(model=task, text=PROMPTS)
     expected = expected_texts(by(task, tmp_path / "model"), PROMPTS)
-    for prompt, one, whole, (ids, nats, of_prompt, logits) in zip(
+    for prompt, one, whole, (ids, nats, nats_of_prompt, logits) in zip(
         PROMPTS, generated, probabilities, expected, strict=True
     ):
         ended = ids[-1] == VOCABULARY.sep_id
         text = VOCABULARY.join([*ids_of(prompt), *ids[: len(ids) - ended]])
         assert VOCABULARY.join(ids_of(prompt)) + one.text == text
         assert one.log_probability == pytest.approx(nats, abs=1e-4)
-        assert whole.log_probability == pytest.approx(of_prompt, abs=1e-4)
+        assert whole.log_probability == pytest.approx(nats_of_prompt, abs=1e-4)
         assert whole.tokens == len(ids_of(prompt)) - 1
         candidates = next_tokens(model=task, prompt=prompt, top_k=3)
         after = np.exp(logits[len(ids_of(prompt)) - 1])
@@ -196,11 +196,11 @@ def test_with_xla_the_texts_are_the_same(task, options):
 
 
 def test_each_text_is_as_without_the_others(task):
-    together = generate(model=task, prompt=PROMPTS, max_tokens=6, top_p=0.9, seed=3)
+    generated = generate(model=task, prompt=PROMPTS, max_tokens=6, top_p=0.9, seed=3)
     for number, prompt in enumerate(PROMPTS):
         (alone,) = generate(model=task, prompt=prompt, max_tokens=6, top_p=0.9, seed=3 + number)
-        assert alone.text == together[number].text
-        assert alone.log_probability == pytest.approx(together[number].log_probability, abs=1e-4)
+        assert alone.text == generated[number].text
+        assert alone.log_probability == pytest.approx(generated[number].log_probability, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -275,8 +275,8 @@ def test_tokens_are_drawn_with_the_probabilities_of_transformers(gpt, options):
     frequencies = np.bincount(tokens, minlength=len(expected)) / draws
     np.testing.assert_allclose(frequencies, expected, atol=0.015)
     assert not frequencies[expected == 0].any()
-    of_all = torch.log_softmax(torch.tensor(logits.numpy()[0]), dim=-1).numpy()
-    np.testing.assert_allclose(nats, of_all[tokens.numpy()], atol=1e-5)
+    log_probabilities = torch.log_softmax(torch.tensor(logits.numpy()[0]), dim=-1).numpy()
+    np.testing.assert_allclose(nats, log_probabilities[tokens.numpy()], atol=1e-5)
 
 
 def test_the_lowest_temperature_is_greedy_and_the_largest_seed_draws(gpt):
@@ -318,8 +318,8 @@ def test_the_export_answers_as_python_does(task, tmp_path):
     inputs = {"input_ids": rows.to_tensor(), "input_mask": tf.ones_like(rows).to_tensor()}
     if "segment_ids" in task.encoder.input_names:
         inputs["segment_ids"] = tf.zeros_like(inputs["input_ids"])
-    of_ids = signatures["ids"](**inputs)
-    assert of_ids["text"].numpy().tolist() == outputs["text"].numpy().tolist()
+    outputs_of_ids = signatures["ids"](**inputs)
+    assert outputs_of_ids["text"].numpy().tolist() == outputs["text"].numpy().tolist()
     drawn = generate(model=task, prompt=PROMPTS, max_tokens=6, temperature=0.8, top_k=9, seed=2)
     outputs = signatures["generate"](
         prompt=tf.constant(PROMPTS),

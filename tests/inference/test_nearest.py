@@ -83,8 +83,8 @@ def test_accuracy_on_analogies_is_that_of_single_ones(vectors, tmp_path):
     scores = vectors.evaluate_analogies(path)
     gender = {"accuracy": pytest.approx(2 / 3, abs=1e-6), "correct": 2, "questions": 3}
     assert scores["sections"]["gender"] == {**gender, "skipped": 1}
-    none = {"accuracy": None, "correct": 0, "questions": 0, "skipped": 1}
-    assert scores["sections"]["none"] == none
+    unscored = {"accuracy": None, "correct": 0, "questions": 0, "skipped": 1}
+    assert scores["sections"]["none"] == unscored
     assert {n: scores[n] for n in gender} == gender and scores["skipped"] == 2
     best = [vectors.analogy(b, a, c, top_k=1)[0].word for a, b, c in (("man", "woman", "boy"),)]
     assert best == ["girl"]

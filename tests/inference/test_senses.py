@@ -129,17 +129,19 @@ def test_accuracies_are_those_of_plain_loops_over_vectors(folder, vectors_of, de
     assert list(sense_vectors.metrics["accuracy"]) == layers
     for number, layer in enumerate(layers):
         train = [(vectors_of(text)[number], sense) for text, sense in TRAIN]
-        right = []
+        is_right = []
         if dev is None:
             for n, (text, sense) in enumerate(TRAIN):
                 others = train[:n] + train[n + 1 :]
-                right.append(nearest(train[n][0], form_of(text), others) == sense)
+                is_right.append(nearest(train[n][0], form_of(text), others) == sense)
         else:
             for text, sense in dev:
                 predicted = nearest(vectors_of(text)[number], form_of(text), train)
                 # A sense belongs to a word: "money" has none, whatever it is called.
-                right.append(predicted == sense and form_of(text) in SENSES_OF)
-        assert sense_vectors.metrics["accuracy"][layer] == pytest.approx(np.mean(right), abs=1e-6)
+                is_right.append(predicted == sense and form_of(text) in SENSES_OF)
+        assert sense_vectors.metrics["accuracy"][layer] == pytest.approx(
+            np.mean(is_right), abs=1e-6
+        )
     metrics = sense_vectors.metrics
     assert metrics["accuracy"][metrics["layers"]] == max(metrics["accuracy"].values())
     # bank%money three times of five; animal, the first in the file, twice of four; sound.

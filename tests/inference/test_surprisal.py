@@ -126,7 +126,7 @@ def test_a_token_of_a_long_text_is_read_where_it_has_most_context(task, log_prob
     (score,) = kb.surprisal(model=task, text=LONG)
     ids, room = ids_of(LONG), POSITIONS - 2
     starts = [*range(0, len(ids) - room, room // 2), len(ids) - room]
-    of_window = {start: loop(log_probabilities, ids[start : start + room]) for start in starts}
+    nats_by_start = {start: loop(log_probabilities, ids[start : start + room]) for start in starts}
     for n, nats in enumerate(score.surprisals):
         inside = [start for start in starts if start <= n < start + room]
         context = [
@@ -136,7 +136,7 @@ def test_a_token_of_a_long_text_is_read_where_it_has_most_context(task, log_prob
             for start in inside
         ]
         best = [s for s, size in zip(inside, context, strict=True) if size >= max(context) - 1]
-        assert min(abs(nats - of_window[start][n - start]) for start in best) < 1e-4
+        assert min(abs(nats - nats_by_start[start][n - start]) for start in best) < 1e-4
 
 
 @pytest.fixture(scope="module", params=["bert", "gpt2"])
@@ -232,8 +232,8 @@ def test_an_export_answers_as_python_does(kind, written, tmp_path):
             assert not column[count:].any()
     alone = signatures["surprisal"](text=tf.constant([""]))
     assert alone["surprisals"].shape == (1, 0)
-    none = signatures["surprisal"](text=tf.constant([], tf.string))
-    assert none["surprisals"].shape == (0, 0)
+    empty = signatures["surprisal"](text=tf.constant([], tf.string))
+    assert empty["surprisals"].shape == (0, 0)
     if kind == "pretrainer":
         pairs = {"text_a": [*TEXTS[:2], LONG], "text_b": ["a mat", "the cat", LONG]}
         outputs = signatures["next_sentence"](**{name: tf.constant(x) for name, x in pairs.items()})

@@ -110,8 +110,10 @@ def test_a_folder_with_one_label_scores_single_texts_where_it_is_asked(task, tmp
         assert [p["score"] for p in kb.predict(folder, **given)] == pytest.approx(
             expected, abs=1e-5
         )
-    of_one = kb.load_task(folder, one_text=True)
-    assert [p["score"] for p in kb.predict(of_one, TEXTS)] == pytest.approx(expected, abs=1e-5)
+    one_text_task = kb.load_task(folder, one_text=True)
+    assert [p["score"] for p in kb.predict(one_text_task, TEXTS)] == pytest.approx(
+        expected, abs=1e-5
+    )
     data = list(zip(TEXTS, [1.0, 2.0], strict=True))
     assert kb.evaluate(folder, data, one_text=True)["examples"] == 2
     with pytest.raises(InputError, match="Make the task with `one_text=True`"):

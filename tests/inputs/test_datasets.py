@@ -1,4 +1,4 @@
-"""What all datasets have in common."""
+"""Behaviour that all datasets have in common."""
 
 import numpy as np
 from tensorflow.python.autograph.impl import api

@@ -167,7 +167,7 @@ def test_a_graph_gives_the_same_for_any_batch_size_and_even_for_none():
 
 
 def test_only_core_operations():
-    """What a server older than 2.19 lacks are TensorFlow Text's trimmers."""
+    """TensorFlow Text's trimmers are lacking in a server older than 2.19."""
 
     @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)] * 2)
     def graph(a, b):

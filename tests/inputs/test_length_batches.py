@@ -60,14 +60,14 @@ def test_in_distinct_batches_no_text_is_twice_and_every_example_once():
         placed = np.concatenate(batches)
         assert len({*placed.tolist()}) == len(placed)
         for batch in batches:
-            held = [text for example in batch for text in rows[example]]
-            assert len({*held}) == len(held)
+            texts_of_batch = [text for example in batch for text in rows[example]]
+            assert len({*texts_of_batch}) == len(texts_of_batch)
         # What is left out could not be placed: the batches with room have one of its texts.
         sizes = np.diff(np.arange(count + 1) * len(rows) // count)
         for example in {*range(len(rows))} - {*placed.tolist()}:
             for batch, size in zip(batches, sizes, strict=True):
-                held = {text for other in batch for text in rows[other]}
-                assert len(batch) == size or held & rows[example]
+                texts_of_batch = {text for other in batch for text in rows[other]}
+                assert len(batch) == size or texts_of_batch & rows[example]
 
 
 def test_distinct_batches_without_texts_have_even_sizes_and_another_order_each_epoch():

@@ -63,8 +63,8 @@ def test_a_graph_gives_the_same_also_for_nothing_and_for_rooms_of_their_own(opti
         lengths = tf.constant(lengths, dtype)
         rooms = 3 + tf.range(tf.size(lengths, dtype)) % 5
         graph_windows, eager = (make(lengths, rooms) for make in (graph, graph.python_function))
-        for ours, theirs in zip(graph_windows, eager, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+        for in_graph, in_python in zip(graph_windows, eager, strict=True):
+            np.testing.assert_array_equal(in_graph, in_python)
         alone = [
             windows(lengths[n : n + 1], int(room), stride=4, **options).numpy()
             for n, room in enumerate(rooms)

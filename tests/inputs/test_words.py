@@ -107,11 +107,11 @@ def test_strings_become_the_same_rows_in_a_graph(tokenizer):
     eagerly = word_sequences(
         words_of_texts(texts, tokenizer)[0], template=BERT_TEMPLATE, max_length=14
     )
-    for ours, theirs in zip(in_graph(tf.constant(texts)), eagerly, strict=True):
-        ours, theirs = (
-            x.to_tensor() if isinstance(x, tf.RaggedTensor) else x for x in (ours, theirs)
+    for actual, expected in zip(in_graph(tf.constant(texts)), eagerly, strict=True):
+        actual, expected = (
+            x.to_tensor() if isinstance(x, tf.RaggedTensor) else x for x in (actual, expected)
         )
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(actual, expected)
     words = [text.replace(".", " .").split() for text in texts]
     again = word_sequences(words_given(words, tokenizer), template=BERT_TEMPLATE, max_length=14)
     np.testing.assert_array_equal(again.ids.to_tensor(), eagerly.ids.to_tensor())

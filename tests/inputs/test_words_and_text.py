@@ -66,14 +66,16 @@ def tokenizer(request):
 def test_the_tokens_of_words_are_those_of_their_text(tokenizer, skips_spaces):
     tokenizer.skips_spaces = skips_spaces
     given = words_given(WORDS, tokenizer)
-    of_text, starts, _ = words_of_texts(SENTENCES, tokenizer)
-    assert given.ids.to_list() == of_text.ids.to_list()
-    rows = (given.firsts, given.spaces, of_text.firsts, of_text.spaces, starts)
-    for text, words, firsts, spaces, *of_text in zip(
+    text_tokens, starts, _ = words_of_texts(SENTENCES, tokenizer)
+    assert given.ids.to_list() == text_tokens.ids.to_list()
+    rows = (given.firsts, given.spaces, text_tokens.firsts, text_tokens.spaces, starts)
+    for text, words, firsts, spaces, *columns_of_text in zip(
         SENTENCES, WORDS, *(row.to_list() for row in rows), strict=True
     ):
         at = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])[: len(words)].tolist()
-        firsts_at = dict(zip(of_text[2], zip(*of_text[:2], strict=True), strict=True))
+        firsts_at = dict(
+            zip(columns_of_text[2], zip(*columns_of_text[:2], strict=True), strict=True)
+        )
         # A word that the tokenizer splits into several begins with the first of them.
         assert set(at) <= firsts_at.keys(), text
         assert list(zip(firsts, spaces, strict=True)) == [firsts_at[start] for start in at], text
@@ -99,8 +101,8 @@ def test_a_word_has_the_space_before_it_and_no_other_words(tokenizer):
 
 def test_words_of_plain_texts_are_the_same(tokenizer):
     given = words_given(PLAIN, tokenizer)
-    of_text, starts, ends = words_of_texts([" ".join(words) for words in PLAIN], tokenizer)
-    assert given.firsts.to_list() == of_text.firsts.to_list()
+    text_tokens, starts, ends = words_of_texts([" ".join(words) for words in PLAIN], tokenizer)
+    assert given.firsts.to_list() == text_tokens.firsts.to_list()
     for words, *bounds in zip(PLAIN, starts.to_list(), ends.to_list(), strict=True):
         text = " ".join(words)
         assert [text[start:end] for start, end in zip(*bounds, strict=True)] == words
@@ -109,10 +111,10 @@ def test_words_of_plain_texts_are_the_same(tokenizer):
 def test_a_word_without_a_token_has_one(tokenizer):
     words = [["\u200b", "me"], ["me", "\u200b"], ["\u200b"], ["me", "\u3000", "."], ["me"]]
     given = words_given(words, tokenizer)
-    for of_text, ids, firsts in zip(
+    for text_words, ids, firsts in zip(
         words, given.ids.to_list(), given.firsts.to_list(), strict=True
     ):
-        assert len(firsts) == len(of_text) and firsts[0] == 0
+        assert len(firsts) == len(text_words) and firsts[0] == 0
         assert min(np.diff([*firsts, len(ids)])) > 0
     alone = words_given([["me"]], tokenizer).ids.to_list()
     assert given.ids.to_list()[-1:] == alone
@@ -124,10 +126,10 @@ def test_words_are_read_as_transformers_reads_them(algorithm, tmp_path):
     tokenizer = Tokenizer(vocabulary(algorithm, True), lowercase=False)
     tokenizer.skips_spaces = False  # as for folders of other programs
     tokenizer.save(tmp_path)
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    their_tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     given = words_given(WORDS, tokenizer)
     for words, ids, firsts in zip(WORDS, given.ids.to_list(), given.firsts.to_list(), strict=True):
-        expected = theirs.encode(words, is_pretokenized=True, add_special_tokens=False)
+        expected = their_tokenizer.encode(words, is_pretokenized=True, add_special_tokens=False)
         assert ids == expected.ids
         tagged_words_prediction = expected.word_ids
         assert firsts == [tagged_words_prediction.index(word) for word in range(len(words))]

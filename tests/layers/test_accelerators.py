@@ -16,7 +16,7 @@ RNG = make_rng(4)
 
 
 def compiled(function, *arguments):
-    """What XLA's program of a function returns for arrays."""
+    """The result of XLA's program of a function for arrays."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -50,7 +50,7 @@ def normal(*shape):
 
 
 def rounded(x):
-    """As bfloat16 has it."""
+    """Rounds to bfloat16."""
     return np.array(ops.cast(ops.cast(x, "bfloat16"), "float32"))
 
 
@@ -120,10 +120,10 @@ def test_the_cross_entropy_by_blocks_is_that_of_all_logits(block, has_bias):
         return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
 
     arguments = (upstream, x, table, bias)
-    for ours, theirs in zip(
+    for actual, expected in zip(
         with_gradients(by_blocks, *arguments), with_gradients(plain, *arguments), strict=True
     ):
-        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+        np.testing.assert_allclose(actual, expected, atol=2e-5)
 
 
 def test_of_equal_logits_the_first_is_most_probable():
@@ -146,8 +146,8 @@ def test_a_recomputed_activation_has_the_same_gradient(name, dtype, tolerance):
     plain = with_gradients(activated, upstream, x)
     with for_gpu():
         recomputed = with_gradients(activated, upstream, x)
-    for ours, theirs in zip(recomputed, plain, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=tolerance, rtol=tolerance)
+    for actual, expected in zip(recomputed, plain, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=tolerance, rtol=tolerance)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("mixed_bfloat16", 0.03)])
@@ -163,8 +163,8 @@ def test_a_recomputed_norm_has_the_same_gradient(dtype, tolerance):
     plain = with_gradients(normed, upstream, x)
     with for_gpu():
         recomputed = with_gradients(normed, upstream, x)
-    for ours, theirs in zip(recomputed, plain, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=tolerance, rtol=tolerance)
+    for actual, expected in zip(recomputed, plain, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=tolerance, rtol=tolerance)
 
 
 def test_the_forms_are_for_programs_of_xla_on_an_accelerator():

@@ -42,5 +42,5 @@ def test_has_the_gradients_of_one(dtype, training):
         return first, second.gradient(first, x)
 
     tensors = gradients(lambda x: _transposed(x, AXES, training=training))
-    for ours, theirs in zip(tensors, gradients(lambda x: tf.transpose(x, AXES)), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    for actual, expected in zip(tensors, gradients(lambda x: tf.transpose(x, AXES)), strict=True):
+        np.testing.assert_array_equal(actual, expected)

@@ -36,8 +36,8 @@ def test_is_keras_own_in_value_and_gradient(epsilon):
         model.fit(X, targets, verbose=0)
         moved = [np.asarray(w.value) - before for w, before in zip(model.weights, old, strict=True)]
         after.append([value, *moved])
-    for ours, theirs in zip(*after, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-6)
+    for our_array, keras_array in zip(*after, strict=True):
+        np.testing.assert_allclose(our_array, keras_array, atol=2e-6)
 
 
 def test_statistics_are_taken_in_float32():

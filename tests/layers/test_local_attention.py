@@ -105,8 +105,8 @@ def test_outputs_and_gradients_are_those_of_the_mask(
     x = RNG.normal(size=(BATCH, length, SIZE)).astype("float32")
     arrays = with_gradients(layer, x, causal, rows)
     expected = whole_rows(with_gradients, layer, x, causal, rows)
-    for array, right in zip(arrays, expected, strict=True):
-        np.testing.assert_allclose(array, right, atol=1e-5, rtol=0)
+    for array, wanted in zip(arrays, expected, strict=True):
+        np.testing.assert_allclose(array, wanted, atol=1e-5, rtol=0)
 
 
 def root_mean_square(arrays):
@@ -137,8 +137,8 @@ def test_in_bfloat16_they_are_as_near_to_those_in_float32(packed, whole_rows):
                 for a, w, e in zip(ours, whole, exact, strict=True)
             ]
         )
-    for of_array in zip(*errors, strict=True):
-        ours, whole, sizes = zip(*of_array, strict=True)
+    for errors_of_array in zip(*errors, strict=True):
+        ours, whole, sizes = zip(*errors_of_array, strict=True)
         assert root_mean_square(ours) <= 1.3 * root_mean_square(whole)
         assert root_mean_square(ours) <= 8 * 2**-8 * max(sizes)
 
@@ -164,8 +164,8 @@ def test_a_graph_of_any_length_has_blocks_where_rows_are_long(packed, jit_compil
         x = RNG.normal(size=(BATCH, length, SIZE)).astype("float32")
         ids = rows_of(length, packed=packed)[name]
         expected = whole_rows(in_graph.python_function, tf.constant(x), tf.constant(ids))
-        for array, right in zip(in_graph(x, ids), expected, strict=True):
-            np.testing.assert_allclose(array, right, atol=1e-5, rtol=0)
+        for array, wanted in zip(in_graph(x, ids), expected, strict=True):
+            np.testing.assert_allclose(array, wanted, atol=1e-5, rtol=0)
 
 
 @pytest.mark.only_tensorflow

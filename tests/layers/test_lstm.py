@@ -94,21 +94,21 @@ def test_values_and_gradients_are_those_of_pytorch(projection_size):
     import tensorflow as tf
 
     layer = built(projection_size=projection_size)
-    theirs = torch.nn.LSTM(5, UNITS, proj_size=projection_size or 0, batch_first=True)
+    their_layer = torch.nn.LSTM(5, UNITS, proj_size=projection_size or 0, batch_first=True)
     with torch.no_grad():
         kernel, recurrent, bias, *projection = (np.array(w) for w in layer.weights)
-        theirs.weight_ih_l0.copy_(torch.tensor(kernel.T))
-        theirs.weight_hh_l0.copy_(torch.tensor(recurrent.T))
-        theirs.bias_ih_l0.copy_(torch.tensor(bias))
-        theirs.bias_hh_l0.zero_()
+        their_layer.weight_ih_l0.copy_(torch.tensor(kernel.T))
+        their_layer.weight_hh_l0.copy_(torch.tensor(recurrent.T))
+        their_layer.bias_ih_l0.copy_(torch.tensor(bias))
+        their_layer.bias_hh_l0.zero_()
         if projection:
-            theirs.weight_hr_l0.copy_(torch.tensor(projection[0].T))
+            their_layer.weight_hr_l0.copy_(torch.tensor(projection[0].T))
     factor = RNG.normal(size=(3, 6, layer.output_size)).astype("float32")
     state = [RNG.normal(size=(3, n)).astype("float32") for n in (layer.output_size, UNITS)]
     x, given = torch.tensor(X, requires_grad=True), [torch.tensor(s[None]) for s in state]
     for tensor in given:
         tensor.requires_grad_()
-    y, (_, c) = theirs(x, tuple(given))
+    y, (_, c) = their_layer(x, tuple(given))
     ((y * torch.tensor(factor)).sum() + (c * c).sum()).backward()
 
     ours, initial = tf.constant(X), [tf.constant(s) for s in state]
@@ -119,8 +119,12 @@ def test_values_and_gradients_are_those_of_pytorch(projection_size):
     gradients = tape.gradient(loss, [*layer.trainable_variables, ours, *initial])
     np.testing.assert_allclose(outputs, y.detach(), atol=2e-6)
     np.testing.assert_array_equal(last, outputs[:, -1])
-    expected = [theirs.weight_ih_l0.grad.T, theirs.weight_hh_l0.grad.T, theirs.bias_ih_l0.grad]
-    expected += [theirs.weight_hr_l0.grad.T] if projection else []
+    expected = [
+        their_layer.weight_ih_l0.grad.T,
+        their_layer.weight_hh_l0.grad.T,
+        their_layer.bias_ih_l0.grad,
+    ]
+    expected += [their_layer.weight_hr_l0.grad.T] if projection else []
     expected += [x.grad, *(tensor.grad[0] for tensor in given)]
     for one, other in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=2e-5)

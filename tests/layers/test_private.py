@@ -43,26 +43,26 @@ def test_a_gradient_of_a_graph_ends_with_the_graph():
         return 2 * x, lambda upstream: 3 * upstream
 
     @tf.function
-    def of_tape(x):
+    def gradient_of_tape(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = doubled(doubled(x))
         return y, tape.gradient(y, x)
 
     @tf.function
-    def of_graph(x):
+    def gradient_of_graph(x):
         y = doubled(x)
         return tf.gradients(tf.while_loop(lambda y: y < 9, lambda y: (doubled(y),), (y,)), x)
 
     x = tf.constant(1.0)
-    assert [*map(float, of_tape(x))] == [4, 9]
-    assert float(of_graph(x)[0]) == 3**4  # of 2, 4, 8, 16
+    assert [*map(float, gradient_of_tape(x))] == [4, 9]
+    assert float(gradient_of_graph(x)[0]) == 3**4  # of 2, 4, 8, 16
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.function(doubled)(x)  # whose gradient is made later
     assert float(tape.gradient(y, x)) == 3
-    graph = weakref.ref(of_tape.get_concrete_function(x).graph)
-    del of_tape
+    graph = weakref.ref(gradient_of_tape.get_concrete_function(x).graph)
+    del gradient_of_tape
     gc.collect()
     assert graph() is None
 

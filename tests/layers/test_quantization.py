@@ -58,7 +58,7 @@ def run(model):
 
 
 def pooled(encoder):
-    """What a classifier reads of an encoder, (B, D)."""
+    """The output of an encoder that a classifier reads, (B, D)."""
     inputs = {name: INPUTS[name] for name in encoder.input_names}
     return np.asarray(encoder.pooler(encoder(inputs, outputs=("first_output",))["first_output"]))
 

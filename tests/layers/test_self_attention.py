@@ -83,8 +83,10 @@ def test_is_scaled_dot_product_attention(causal, tmp_path):
     mask = np.broadcast_to(IS_TOKEN[:, None], (2, 5, 5)) & (np.tri(5, dtype=bool) | (not causal))
     expected, expected_probabilities = by_hand(layer, mask)
     np.testing.assert_allclose(y[IS_TOKEN], expected[IS_TOKEN], atol=3e-6)
-    attention, right = (p.swapaxes(1, 2)[IS_TOKEN] for p in (probabilities, expected_probabilities))
-    np.testing.assert_allclose(attention, right, atol=1e-6)
+    attention, expected_attention = (
+        p.swapaxes(1, 2)[IS_TOKEN] for p in (probabilities, expected_probabilities)
+    )
+    np.testing.assert_allclose(attention, expected_attention, atol=1e-6)
     # The way without probabilities (fused if the backend has it) is the same function.
     (fused,) = attend(layer, layout)
     np.testing.assert_allclose(fused[IS_TOKEN], y[IS_TOKEN], atol=3e-6)
@@ -120,8 +122,8 @@ def test_positions_are_in_queries_and_keys(causal):
     np.testing.assert_allclose(y, expected[:, 0], atol=5e-6)
     y, attention = attend(layer, layout, return_probabilities=True)
     np.testing.assert_allclose(y[tokens], expected[tokens], atol=5e-6)
-    attention, right = (p.swapaxes(1, 2)[tokens] for p in (attention, probabilities))
-    np.testing.assert_allclose(attention, right, atol=2e-6)
+    attention, expected_attention = (p.swapaxes(1, 2)[tokens] for p in (attention, probabilities))
+    np.testing.assert_allclose(attention, expected_attention, atol=2e-6)
 
     again = SelfAttention.from_config(layer.get_config())
     assert isinstance(again.positions, ScaledByPosition)

@@ -79,8 +79,8 @@ def test_outputs_at_tokens_and_gradients_are_those_of_the_whole_batch(
     monkeypatch.setattr(module, "shapes_may_vary", lambda: False)
     expected, expected_gradients = run()
     np.testing.assert_allclose(y, expected, atol=1e-5)
-    for gradient, right in zip(gradients, expected_gradients, strict=True):
-        np.testing.assert_allclose(gradient, right, atol=2e-5)
+    for gradient, wanted in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(gradient, wanted, atol=2e-5)
     assert not gradients[0][~is_token].any()  # nothing comes from padding
 
 

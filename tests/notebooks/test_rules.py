@@ -1,4 +1,4 @@
-"""What a notebook may not hold, and what is kept of its outputs."""
+"""The rules of notebooks: what they may not hold, and what is kept of their outputs."""
 
 from pathlib import Path
 

@@ -32,14 +32,14 @@ def by_formula(table, steps):
 
 
 def by_pytorch(table, steps):
-    theirs = torch.nn.Parameter(torch.from_numpy(table.copy()))
-    reference = torch.optim.Adagrad([theirs], lr=0.1)
+    parameter = torch.nn.Parameter(torch.from_numpy(table.copy()))
+    reference = torch.optim.Adagrad([parameter], lr=0.1)
     for ids, row_gradients in steps:
-        theirs.grad = torch.sparse_coo_tensor(
+        parameter.grad = torch.sparse_coo_tensor(
             torch.from_numpy(ids)[None], torch.from_numpy(row_gradients), (V, D)
         )
         reference.step()
-    return theirs.detach().numpy()
+    return parameter.detach().numpy()
 
 
 @pytest.mark.parametrize("by", [by_formula, pytest.param(by_pytorch, marks=pytest.mark.peers)])

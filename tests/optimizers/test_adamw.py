@@ -49,18 +49,21 @@ def moved(optimizer, *, jit_compile=False):
 )
 def test_its_numbers_are_those_of_keras_s_own(more):
     settings = {**SETTINGS, **more}
-    ours, theirs = moved(AdamW(0.1, **settings)), moved(keras.optimizers.AdamW(0.1, **settings))
-    for one, other in zip(ours, theirs, strict=True):
+    our_changes, keras_changes = (
+        moved(AdamW(0.1, **settings)),
+        moved(keras.optimizers.AdamW(0.1, **settings)),
+    )
+    for one, other in zip(our_changes, keras_changes, strict=True):
         # Keras has 1 - β once in float64 and once, in the correction, in float32.
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-6)
 
 
 def test_a_compiled_step_is_keras_s_own_to_the_last_bit():
-    ours, theirs = (
+    our_changes, keras_changes = (
         moved(kind(0.1, global_clipnorm=0.5, **SETTINGS), jit_compile=True)
         for kind in (AdamW, keras.optimizers.AdamW)
     )
-    for one, other in zip(ours, theirs, strict=True):
+    for one, other in zip(our_changes, keras_changes, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -59,11 +59,11 @@ def test_hidden_matrices_have_orthogonal_updates_and_all_others_those_of_adamw(t
     options = {} if fraction is None else {"fractions": [fraction] * len(variables)}
     optimizer, after = updated(task, gradients, optimizer="muon", **options)
     assert isinstance(optimizer, Muon)
-    _, of_adamw = updated(task, gradients, **options)
+    _, after_adamw = updated(task, gradients, **options)
     rate, hidden = RATE * (fraction or 1), 0
     for number, variable in enumerate(variables):
         if not optimizer.is_hidden[number]:
-            np.testing.assert_allclose(after[number], of_adamw[number], rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(after[number], after_adamw[number], rtol=1e-4, atol=1e-6)
             continue
         hidden += 1
         x, momentum = np.array(variable, np.float64), 0.0

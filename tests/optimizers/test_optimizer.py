@@ -112,11 +112,11 @@ def test_lamb_adapts_query_key_and_value_each_by_itself():
 def test_keras_own_lamb_decays_apart_from_the_ratio():
     """Why there is one of ours; should Keras mend it, ours can go."""
     model = small_model()
-    theirs = keras.optimizers.Lamb(0.1, weight_decay=0.3, epsilon=1e-6)
-    ours = LAMB(0.1, weight_decay=0.3, beta_1=0.9, beta_2=0.999, epsilon=1e-6)
+    keras_lamb = keras.optimizers.Lamb(0.1, weight_decay=0.3, epsilon=1e-6)
+    our_lamb = LAMB(0.1, weight_decay=0.3, beta_1=0.9, beta_2=0.999, epsilon=1e-6)
     kernel = np.array(model.get_layer("dense").kernel)
     after = []
-    for optimizer in (theirs, ours):
+    for optimizer in (keras_lamb, our_lamb):
         model.get_layer("dense").kernel.assign(kernel)
         apply(optimizer, model, draw_gradients(model, steps=1, scale=1.0)[0])
         after.append(np.array(model.get_layer("dense").kernel))

@@ -1,4 +1,4 @@
-"""What tests of files and tables share."""
+"""Fixtures of the tests of files and tables."""
 
 import csv
 import io

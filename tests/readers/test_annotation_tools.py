@@ -1,4 +1,4 @@
-"""What annotation tools and other programs write: read rightly, left out and counted, or named."""
+"""Files of annotation tools and other programs: read rightly, left out and counted, or named."""
 
 import itertools
 import json
@@ -32,8 +32,8 @@ def test_answers_that_are_not_accepted_are_left_out_and_counted(key, words, kept
             assert [note.partition(": ")[2] for note in source.notes()] == left_out
             assert len([*TextSource(data, need_labels=False)]) == len(rows)
             # The column may be the label, which is said.
-            of_key = TextSource(data, text_column="text", label_column=key)
-            assert len([*of_key]) == len(rows)
+            key_as_label = TextSource(data, text_column="text", label_column=key)
+            assert len([*key_as_label]) == len(rows)
     spans = [(TEXTS[0], [[0, 3, "X"]], word) for word in words]
     for data in both(("text", "spans", key), spans, name="a.jsonl"):
         assert len([*SpanSource(data)]) == 1
@@ -87,7 +87,7 @@ def label_studio(*results, skipped=False):
     return {"data": {"text": "The boat left"}, "annotations": [annotation], "predictions": []}
 
 
-def of_label_studio(rows, tmp_path):
+def label_studio_forms(rows, tmp_path):
     rows = [{"id": number, **row} for number, row in enumerate(rows)]
     for name, text in (
         ("a.json", json.dumps(rows, indent=1)),
@@ -106,7 +106,7 @@ def test_label_studio_s_json(tmp_path):
     pending = {"data": {"text": "Nobody saw this"}, "annotations": []}
     rows = [pending, label_studio(chosen[0], skipped=True), *map(label_studio, chosen)]
     rows[3]["annotations"] *= 2  # by two people
-    for data in of_label_studio(rows[:4], tmp_path):
+    for data in label_studio_forms(rows[:4], tmp_path):
         source = TextSource(data)
         assert 'label: "good"' in source.shown()
         assert [e.label for e in source] == ["good", "bad", "bad"]
@@ -115,15 +115,15 @@ def test_label_studio_s_json(tmp_path):
             for word in ("pending", "discarded")
         ]
         assert len([*TextSource(data, need_labels=False)]) == 5
-    for data in of_label_studio(rows, tmp_path):
+    for data in label_studio_forms(rows, tmp_path):
         source = TextSource(data, form=several_labels)
         assert [e.label for e in source] == [("good",), ("bad",), ("bad",), ("good", "bad")]
     span = {"start": 4, "end": 8, "text": "boat", "labels": ["THING"]}
     spans_prediction = label_studio({"from_name": "ner", "value": span}, {"type": "relation"})
-    for data in of_label_studio([pending, spans_prediction, label_studio()], tmp_path):
+    for data in label_studio_forms([pending, spans_prediction, label_studio()], tmp_path):
         assert [e.spans for e in SpanSource(data)] == [((4, 8, "THING"),), ()]
     for broken in ({**pending, "annotations": [1]}, {"data": {}, "annotations": [{"result": 1}]}):
-        for data in of_label_studio([broken], tmp_path):
+        for data in label_studio_forms([broken], tmp_path):
             with raises_input_error("no column has a usual name for the text"):
                 list(TextSource(data))
 
@@ -151,7 +151,7 @@ def test_argilla_s_json(tmp_path):
         argilla("One of two did", "good", status="pending"),
         argilla("The boat sank", "bad", "good"),  # by two people
     ]
-    for data in of_label_studio(rows, tmp_path):
+    for data in label_studio_forms(rows, tmp_path):
         source = TextSource(data, label_column="sentiment")
         assert [(e.text, e.label) for e in source] == [
             ("The boat left", "good"),
@@ -163,13 +163,13 @@ def test_argilla_s_json(tmp_path):
         ]
         assert len([*TextSource(data, need_labels=False)]) == 5
     several = [argilla("The boat left", ["good", "old"]), argilla("It sank", ["bad"])]
-    for data in of_label_studio(several, tmp_path):
+    for data in label_studio_forms(several, tmp_path):
         source = TextSource(data, form=several_labels, label_column="sentiment")
         assert [e.label for e in source] == [("good", "old"), ("bad",)]
     span = {"start": 4, "end": 8, "label": "THING"}
-    for data in of_label_studio([argilla("The boat left", marks=([span],))], tmp_path):
+    for data in label_studio_forms([argilla("The boat left", marks=([span],))], tmp_path):
         assert [e.spans for e in SpanSource(data)] == [((4, 8, "THING"),)]
-    for data in of_label_studio([argilla("The boat left", text=("good",))], tmp_path):
+    for data in label_studio_forms([argilla("The boat left", text=("good",))], tmp_path):
         source = TextSource(data, label_column="text.response")  # a question called as the field
         assert [(e.text, e.label) for e in source] == [("The boat left", "good")]
 

@@ -127,9 +127,9 @@ def test_one_word_per_row(write, monkeypatch):
         assert [(s.words, s.tags) for s in sentences] == expected
         assert 'one word per row in "Word"' in source.description
         assert source.schema == {"word": ["Word"], "tag": ["Tag"], "sentence": ["Sentence #"]}
-        of_pos = TaggedSource(data, tag_column="POS")
-        assert [s.tags for s in of_pos] == [("NNP", "VBD"), ("NNP",)]
-        assert [s.tags for s in TaggedSource(data, schema=of_pos.schema)][1] == ("NNP",)
+        pos_source = TaggedSource(data, tag_column="POS")
+        assert [s.tags for s in pos_source] == [("NNP", "VBD"), ("NNP",)]
+        assert [s.tags for s in TaggedSource(data, schema=pos_source.schema)][1] == ("NNP",)
     assert sentences[0].lines == (1, 2)
     assert [s.lines for s in TaggedSource(path)] == [(2, 3), (4,)]
     other = LONG.replace("Sentence #", "no").replace("Word", "form")
@@ -141,8 +141,8 @@ def test_one_word_per_row(write, monkeypatch):
     for lines in (LONG, LONG.replace(",", "\t")):
         pipe_in(monkeypatch, (line.encode() for line in lines.splitlines(keepends=True)))
         assert [(s.words, s.tags) for s in TaggedSource("-")] == expected
-    of_lists = write("d.csv", """words\n"['Ann', 'left']"\n"['Bo']"\n""")
-    source = TaggedSource(of_lists, need_labels=False)
+    lists_file = write("d.csv", """words\n"['Ann', 'left']"\n"['Bo']"\n""")
+    source = TaggedSource(lists_file, need_labels=False)
     assert [(s.words, s.tags) for s in source] == [(words, None) for words, _ in expected]
     unlabelled = write("c.csv", "sentence_id,word\n1,Ann\n1,left\n2,Bo\n")
     source = TaggedSource(unlabelled, need_labels=False)

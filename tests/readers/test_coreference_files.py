@@ -111,7 +111,7 @@ def test_json_lines_python_and_plain_lines(tmp_path):
         CoreferenceSource([("a", "b")])
 
 
-def of_2012(*cells, end="#end document\n"):
+def conll_2012(*cells, end="#end document\n"):
     words = "".join(f"d 0 {n} w{n} {cell}\n" for n, cell in enumerate(cells))
     return f"#begin document (d); part 000\n{words}{end}"
 
@@ -120,14 +120,14 @@ def of_2012(*cells, end="#end document\n"):
     "content, message",
     [
         ("Ada saw her\n", "^Could not read FILE as documents with coreference: line 1 is not"),
-        (of_2012("(1", "-"), "line 2: a mention of 1 begins that does not end"),
-        (of_2012("-", "1)"), "line 3: a mention of 1 ends that has not begun"),
-        (of_2012("1"), 'line 2: "1" cannot be read as mentions'),
-        (of_2012("(1)", end=""), 'line 1: the document has no "#end document"'),
+        (conll_2012("(1", "-"), "line 2: a mention of 1 begins that does not end"),
+        (conll_2012("-", "1)"), "line 3: a mention of 1 ends that has not begun"),
+        (conll_2012("1"), 'line 2: "1" cannot be read as mentions'),
+        (conll_2012("(1)", end=""), 'line 1: the document has no "#end document"'),
         # Not the last one, which would disappear.
-        (2 * of_2012("(1)", end=""), 'line 1: the document has no "#end document"'),
-        (of_2012("(1)") + "d 0 0 w -\n", "line 4: the word is not between"),
-        (of_2012("(1)").replace(" w0", ""), "line 2: 4 columns. Expected at least 5"),
+        (2 * conll_2012("(1)", end=""), 'line 1: the document has no "#end document"'),
+        (conll_2012("(1)") + "d 0 0 w -\n", "line 4: the word is not between"),
+        (conll_2012("(1)").replace(" w0", ""), "line 2: 4 columns. Expected at least 5"),
         (row(1, "a", "Entity=(e1-x"), "line 1: a mention of e1 begins that does not end"),
         (row(1, "a", "Entity=e1"), 'line 1: "Entity=e1" cannot be read as mentions'),
         (row(1, "a") + "2\tb\n", "line 2: 2 columns; a word of CoNLL-U has 10"),

@@ -143,13 +143,17 @@ def test_a_first_line_of_data_is_a_question_and_integer_columns_are_none(both, t
     with raises_input_error("line 1: the first line could be an example or name the columns"):
         TextSource(path, **given)
     fields = "text_a=1,text_b=2,label=3"
-    of_file = TextSource(path, **given, header=False, fields=fields)
-    of_frame = TextSource(frame, **given, fields=fields)
-    assert [e.label for e in of_file] == [e.label for e in of_frame] == [r[2] for r in rows]
-    assert of_file.schema == of_frame.schema == {"text_a": ["1"], "text_b": ["2"], "label": ["3"]}
+    file_source = TextSource(path, **given, header=False, fields=fields)
+    frame_source = TextSource(frame, **given, fields=fields)
+    assert [e.label for e in file_source] == [e.label for e in frame_source] == [r[2] for r in rows]
+    assert (
+        file_source.schema
+        == frame_source.schema
+        == {"text_a": ["1"], "text_b": ["2"], "label": ["3"]}
+    )
     # A model that was trained on the table reads the same columns of the file.
-    again = TextSource(path, **given, header=False, schema=of_frame.schema)
-    assert [e.texts for e in again] == [e.texts for e in of_frame]
+    again = TextSource(path, **given, header=False, schema=frame_source.schema)
+    assert [e.texts for e in again] == [e.texts for e in frame_source]
 
 
 # Schemes of tags.
@@ -319,8 +323,8 @@ CODES = ("utf-8", "utf-16-le")
 
 @pytest.mark.parametrize("word, ways", [("Ösloß", 6), ("fährt", 5), ("grüne", 3)])
 def test_a_span_is_what_its_own_text_says(word, ways, both):
-    right = TEXT.index(word), TEXT.index(word) + len(word)
-    counted = {way: at for way, at in offsets(word).items() if at != right}
+    correct_offsets = TEXT.index(word), TEXT.index(word) + len(word)
+    counted = {way: at for way, at in offsets(word).items() if at != correct_offsets}
     assert len(counted) >= ways - 1
     for way, (start, end) in counted.items():
         span = {"start": start, "end": end, "label": "X", "text": word}
@@ -329,7 +333,9 @@ def test_a_span_is_what_its_own_text_says(word, ways, both):
                 list(SpanSource(data))
     span = {"start": 0, "end": 3, "label": "X", "text": word}
     for data in both(("text", "spans"), [(TEXT, [span])], name="a.jsonl"):
-        with raises_input_error(f"The text has it from {right[0]} to before {right[1]}"):
+        with raises_input_error(
+            f"The text has it from {correct_offsets[0]} to before {correct_offsets[1]}"
+        ):
             list(SpanSource(data))
 
 
@@ -386,8 +392,9 @@ def test_the_shared_cases(shared_data):
     for path in files:
         read = READERS.get(path.stem, TextSource)
         for data in FORMS[path.suffix](path):
-            of_pandas = path.stem == "labels_versions" and data is not path  # 1.1 and 1.10 are one
-            expected = None if of_pandas else READ.get(path.stem)
+            # 1.1 and 1.10 are one.
+            merged_by_pandas = path.stem == "labels_versions" and data is not path
+            expected = None if merged_by_pandas else READ.get(path.stem)
             try:
                 count = len([*read(data, **GIVEN.get(path.stem, {}))])
             except InputError as error:

@@ -82,11 +82,13 @@ def test_labels_of_files_are_those_of_tables(tmp_path):
         path.write_text(
             "text,label\n" + "".join(f"some text {n},{c}\n" for n, c in enumerate(cells))
         )
-        of_file = [(e.text, e.label) for e in TextSource(path)]
-        assert of_file == [(e.text, e.label) for e in TextSource(pandas.read_csv(path))], cells
+        file_examples = [(e.text, e.label) for e in TextSource(path)]
+        assert file_examples == [(e.text, e.label) for e in TextSource(pandas.read_csv(path))], (
+            cells
+        )
         as_strings = pandas.read_csv(path, dtype=str)
-        assert of_file == [(e.text, e.label) for e in TextSource(as_strings)], cells
-        assert all(isinstance(label, str) for _, label in of_file)
+        assert file_examples == [(e.text, e.label) for e in TextSource(as_strings)], cells
+        assert all(isinstance(label, str) for _, label in file_examples)
 
 
 @pytest.mark.parametrize("form", [one_label, several_labels])

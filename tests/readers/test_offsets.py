@@ -27,8 +27,8 @@ def test_words_are_cut_as_the_tokenizer_cuts_them():
     rng = make_rng(1)
     texts += ["".join(rng.choice(kinds[k]) for k in rng.integers(14, size=20)) for _ in range(300)]
     _, starts, ends = words_of_texts(texts, make_tokenizer())
-    for text, *of_tokenizer in zip(texts, starts.to_list(), ends.to_list(), strict=True):
-        assert words_of_text(text) == [*zip(*of_tokenizer, strict=True)], text
+    for text, *tokenizer_offsets in zip(texts, starts.to_list(), ends.to_list(), strict=True):
+        assert words_of_text(text) == [*zip(*tokenizer_offsets, strict=True)], text
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_spans_of_annotation_tools_are_tags(row, both):
 def test_a_file_and_tagged_words_are_the_same_to_a_tagger(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"text": "the X200 is back", "label": [[4, 8, "P"]]}) + "\n")
-    of_offsets, tagged_words_prediction = (
+    example_of_offsets, example_of_words = (
         next(iter(Tagger.read(data)))
         for data in (path, [(["the", "X200", "is", "back"], ["O", "B-P", "O", "O"])])
     )
-    assert (of_offsets.words, of_offsets.tags) == (
-        tagged_words_prediction.words,
-        tagged_words_prediction.tags,
+    assert (example_of_offsets.words, example_of_offsets.tags) == (
+        example_of_words.words,
+        example_of_words.tags,
     )
 
 

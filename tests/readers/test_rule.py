@@ -357,9 +357,13 @@ GAPS = (
 def test_missing_texts_and_labels_are_left_out_and_counted(write):
     path, frame = both(GAPS, write("a.csv", ""))
     expected = [("good one", "yes"), ("fine", "no")]
-    of_file, of_table = TextSource(path), TextSource(frame)
-    assert [(e.text, e.label) for e in of_file] == [(e.text, e.label) for e in of_table] == expected
-    assert of_file.notes() == [
+    file_source, table_source = TextSource(path), TextSource(frame)
+    assert (
+        [(e.text, e.label) for e in file_source]
+        == [(e.text, e.label) for e in table_source]
+        == expected
+    )
+    assert file_source.notes() == [
         f"{path}, lines 3, 4 and 5: 3 rows without a text, left out.",
         f"{path}, lines 6 and 7: 2 rows without a label, left out.",
         f'{path}: 1 row with "NA" in "text", which is read as no text, as in pandas. If it is a '
@@ -367,11 +371,11 @@ def test_missing_texts_and_labels_are_left_out_and_counted(write):
         f'{path}: 1 row with "null" in "label", which is read as no label, as in pandas. If it is '
         "the name of a class, set `keep_na=True` (--keep-na).",
     ]
-    assert of_table.notes() == [
+    assert table_source.notes() == [
         "the given table, rows 1, 2 and 3: 3 rows without a text, left out.",
         "the given table, rows 4 and 5: 2 rows without a label, left out.",
     ]
-    assert text_warnings([*of_table]) == of_table.notes()
+    assert text_warnings([*table_source]) == table_source.notes()
     unlabelled = TextSource(path, need_labels=False)
     assert [e.text for e in unlabelled] == ["good one", "bad one", "so so", "fine"]
     for data, line in ((path, "line 3"), (frame, "row 1")):

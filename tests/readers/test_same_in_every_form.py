@@ -40,7 +40,7 @@ def read(data, **options):
 
 
 def outcome(data, **options):
-    """As `read`, or the error without the name of the source."""
+    """The result of `read`, or the error without the name of the source."""
     try:
         return read(data, **options)
     except ValueError as error:
@@ -104,8 +104,8 @@ def test_given_columns_and_those_of_training_are_the_same(rows, folder):
     schema = {"text": ["phrase"], "label": ["verdict"]}
     for data in files(frame, folder):
         assert outcome(data, **given) == expected
-        of_training = outcome(data, schema=schema)
-        assert of_training == expected
+        found_by_schema = outcome(data, schema=schema)
+        assert found_by_schema == expected
         assert outcome(data, need_labels=False, **given) == outcome(
             frame, need_labels=False, **given
         )

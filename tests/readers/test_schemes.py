@@ -101,8 +101,8 @@ def test_strict_spans_are_seqevals(scheme, reference):
     assert len(some) > 100
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = Entities(some, reference).entities
-    for tags, expected in zip(some, theirs, strict=True):
+        their_entities = Entities(some, reference).entities
+    for tags, expected in zip(some, their_entities, strict=True):
         spans = {(span.kind, span.start, span.end) for span in strict_spans(tags, scheme)}
         assert spans == {(e.tag, e.start, e.end) for e in expected}, tags
 
@@ -112,8 +112,8 @@ def test_what_is_broken_is_read_as_the_nearest_right_thing():
     assert invalid_positions(tags, "bio") == [0, 3]
     assert converted(tags, "bio") == ["B-X", "O", "B-X", "B-Y"]
     for tags in sequences(500):
-        right = converted(tags, "bio")
-        assert spans_of(right) == spans_of(tags) and converted(right, "bio") == right
+        as_bio = converted(tags, "bio")
+        assert spans_of(as_bio) == spans_of(tags) and converted(as_bio, "bio") == as_bio
 
 
 def test_the_scheme_is_told_by_content():

@@ -22,8 +22,10 @@ def test_tags_are_spans_by_conllevals_rules():
     """seqeval's lenient reading is that of conlleval, but for its end, which is the last word."""
     tags = ["O", "B-x", "I-x", "I-y", "E-x", "S-x"]
     for sequence in itertools.product(tags, repeat=5):
-        theirs = [(start, end + 1, label) for label, start, end in get_entities(list(sequence))]
-        assert spans_of(sequence) == theirs, sequence
+        their_spans = [
+            (start, end + 1, label) for label, start, end in get_entities(list(sequence))
+        ]
+        assert spans_of(sequence) == their_spans, sequence
 
 
 def test_tags_may_have_no_type_and_other_names():
@@ -98,8 +100,8 @@ def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):
         "spans/end": [4, 4],
         "spans/label": [1, 0],
     }
-    none = {"words": ["to"], "spans/start": [], "spans/end": [], "spans/label": []}
-    prepare(tmp_path, "nested", features, [row, none], {"spans-label": ["LOC", "ORG"]})
+    row_without_spans = {"words": ["to"], "spans/start": [], "spans/end": [], "spans/label": []}
+    prepare(tmp_path, "nested", features, [row, row_without_spans], {"spans-label": ["LOC", "ORG"]})
     source = SpanSource("tfds:nested:train")
     assert source.description == "tfds:nested:train: a prepared tfds split, words, spans"
     assert source.labelled and source.notes() == []

@@ -69,7 +69,7 @@ def test_squad_on_one_line_or_indented_and_json_lines_give_the_same(write):
 
 
 def test_a_file_on_one_line_is_parsed_once(write, monkeypatch):
-    """As SQuAD's are, of up to 42 MB; the text as an object takes several times as much memory."""
+    """SQuAD's files are, of up to 42 MB; a text as an object takes several times as much memory."""
     parsed = []
     monkeypatch.setattr(
         "keras_bert.readers.squad.parsed_json",
@@ -87,8 +87,8 @@ def test_what_a_file_was_taken_for_is_said(write):
 
 
 def test_version_2_with_questions_without_an_answer(write):
-    none = qa(id="q2", answers=[], is_impossible=True, plausible_answers=[DOG])
-    examples = read(write(squad(qa(is_impossible=False), none, version="v2.0")))
+    unanswerable = qa(id="q2", answers=[], is_impossible=True, plausible_answers=[DOG])
+    examples = read(write(squad(qa(is_impossible=False), unanswerable, version="v2.0")))
     assert [example.answers for example in examples][1] == ()
     assert examples[0].located.start == 16 and examples[1].located is None
     # Other programs leave the word out, or the empty list.

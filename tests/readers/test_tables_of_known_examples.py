@@ -99,7 +99,7 @@ def written(names, rows, form, folder, *, header):
 
 
 def table_of(data, names, rows, form, *, header, kind):
-    """What pandas makes of it."""
+    """The table that pandas makes of it."""
     if form not in _SEPARATORS:
         return pandas.DataFrame(rows, columns=names, dtype=object).infer_objects()
     types = {"dtype": str} if kind == "codes" else {}
@@ -128,12 +128,12 @@ def test_known_examples_or_one_error(table, folder):
     is_bare = form in _SEPARATORS and not header
     # Without a known name in its first line, a TSV has no header unless that is said.
     said = {"header": header} if is_bare or form == "tsv" and given else {}
-    of_file = outcome(data, **given, **said)
-    of_table = outcome(frame, **given)
-    if is_bare and of_file is None and form != "tsv":  # every row has another separator, too
+    file_outcome = outcome(data, **given, **said)
+    table_outcome = outcome(frame, **given)
+    if is_bare and file_outcome is None and form != "tsv":  # every row has another separator, too
         data.write_text(f"sep={_SEPARATORS[form]}\n{data.read_text()}")
-        of_file = outcome(data, header=False, **given)
-    assert of_file == of_table
+        file_outcome = outcome(data, header=False, **given)
+    assert file_outcome == table_outcome
     if given and examples:
-        assert of_file == examples
-    assert of_file in (None, examples), (names, of_file)
+        assert file_outcome == examples
+    assert file_outcome in (None, examples), (names, file_outcome)

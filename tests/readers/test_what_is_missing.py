@@ -160,8 +160,8 @@ def test_labels_that_could_be_one_or_several_are_a_question(mark, tmp_path):
         assert [e.label for e in again] == expected
         one = TextSource(data, form=several_labels, label_separator="|")
         assert [e.label for e in one] == [(cell,) for cell in cells]
-        of_model = TextSource(data, form=several_labels, labels=cells)
-        assert [e.label for e in of_model] == [(cell,) for cell in cells]
+        with_labels = TextSource(data, form=several_labels, labels=cells)
+        assert [e.label for e in with_labels] == [(cell,) for cell in cells]
     frame.loc[1, "labels"] = "login|bug"
     labels = [e.label for e in TextSource(frame, form=several_labels)]
     assert labels == [(cells[0],), ("login", "bug"), (cells[2],)]

@@ -41,7 +41,7 @@ def whole(tmp_path_factory):
     return {"": plain, "GZIP": packed}
 
 
-def of_bytes(whole, compression, change, tmp_path):
+def changed_folder(whole, compression, change, tmp_path):
     """A folder whose second shard's bytes are changed, and that shard."""
     tmp_path.mkdir(exist_ok=True)
     for file in whole[compression].iterdir():
@@ -61,7 +61,7 @@ def flipped(data):
 
 
 def header(length):
-    """What a record of so many bytes begins with: its length and a checksum, a CRC-32C."""
+    """The beginning of a record of so many bytes: its length and a checksum, a CRC-32C."""
     check = 0xFFFFFFFF
     for byte in struct.pack("<Q", length):
         check ^= byte
@@ -85,7 +85,7 @@ def other_length(data):
 
 
 def starts(data):
-    """Where each record of a file's bytes starts: its length, a checksum, itself, a checksum."""
+    """The starts of the records in a file's bytes: its length, a checksum, itself, a checksum."""
     positions = [0]
     while positions[-1] < len(data):
         start = positions[-1]
@@ -114,7 +114,7 @@ def starts(data):
     ],
 )
 def test_the_damaged_record_is_named(whole, tmp_path, compression, change, number):
-    folder, shard = of_bytes(whole, compression, change, tmp_path)
+    folder, shard = changed_folder(whole, compression, change, tmp_path)
     sentence = (
         rf"{re.escape(shard)}, record ({number}) cannot be read: the file is damaged or cut "
         r"there\. Make the data again with keras-bert pretraining-data --force\."
@@ -140,7 +140,7 @@ def test_examples_that_are_lost_between_records_are_counted(whole, tmp_path, com
             return gzip.compress(without_its_end(gzip.decompress(data)))
         return without_its_end(data)
 
-    folder, shard = of_bytes(whole, compression, change, tmp_path)
+    folder, shard = changed_folder(whole, compression, change, tmp_path)
     card = json.loads((tmp_path / CARD).read_text())
     card["splits"]["train"]["shard_instances"] = [20, 20]
     (tmp_path / CARD).write_text(json.dumps(card))
@@ -158,7 +158,7 @@ def test_a_cut_shard_is_told_by_its_size_alone(whole, tmp_path, compression, mon
         (tmp_path / CARD).write_text(json.dumps(card))
         return DataFolder.open(tmp_path)
 
-    folder, shard = of_bytes(whole, compression, lambda data: data, tmp_path)
+    folder, shard = changed_folder(whole, compression, lambda data: data, tmp_path)
     folder = write_card(folder)
     with monkeypatch.context() as patch:
         patch.setattr(tf.data, "TFRecordDataset", None)  # nothing is read
@@ -183,7 +183,7 @@ def test_a_cut_shard_is_told_by_its_size_alone(whole, tmp_path, compression, mon
 def test_a_record_that_is_not_an_example_is_named(whole, tmp_path):
     other = compact(objective="mlm", masking="dynamic")
     columns = {"input_ids": (np.array([1, 2]), np.array([2])), "segment_lengths": np.array([[2]])}
-    folder, shard = of_bytes(whole, "", lambda data: data, tmp_path)
+    folder, shard = changed_folder(whole, "", lambda data: data, tmp_path)
     records = [record.numpy() for record in tf.data.TFRecordDataset(shard)]
     [records[7]] = other.encode(columns)
     with tf.io.TFRecordWriter(shard) as writer:
@@ -260,7 +260,7 @@ def with_broken_example(shard, change):
 
 @pytest.mark.parametrize("change", BROKEN)
 def test_a_broken_example_with_a_valid_checksum_is_one_sentence(whole, tmp_path, capsys, change):
-    folder, shard = of_bytes(whole, "", lambda data: data, tmp_path / "data")
+    folder, shard = changed_folder(whole, "", lambda data: data, tmp_path / "data")
     with_broken_example(shard, change)
     expected = f"{shard}, record 7.* {BROKEN[change]}"
     assert re.match(expected, str(find_damage(folder, "train")))
@@ -270,7 +270,7 @@ def test_a_broken_example_with_a_valid_checksum_is_one_sentence(whole, tmp_path,
 
 
 def test_inspect_of_a_vocabulary_that_lost_its_end_is_one_sentence(whole, tmp_path, capsys):
-    folder, _ = of_bytes(whole, "", lambda data: data, tmp_path)
+    folder, _ = changed_folder(whole, "", lambda data: data, tmp_path)
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(vocabulary.read_text().split()[:-9]) + "\n")
     assert main(["inspect", folder.path]) == 2
@@ -288,7 +288,7 @@ def test_inspect_of_a_vocabulary_that_lost_its_end_is_one_sentence(whole, tmp_pa
     ],
 )
 def test_training_names_the_record(whole, tmp_path, batch, change):
-    folder, shard = of_bytes(whole, "", lambda data: data, tmp_path)
+    folder, shard = changed_folder(whole, "", lambda data: data, tmp_path)
     with_broken_example(shard, change)
     with pytest.raises(InputError, match=f"{shard}, record 7.* {BROKEN[change]}"):
         with damage_is_named(folder):

@@ -96,7 +96,7 @@ def test_padded_examples_are_read_by_google_research_bert_and_the_model_garden()
     # run_pretraining.py of google-research/bert, name_to_features, with 8 and 3; the TF Model
     # Garden's pretrain_dataloader.py, _name_to_features, asks for the same (with its default of
     # use_v2_feature_names=False) and parses row by row.
-    theirs = {
+    their_features = {
         "input_ids": tf.io.FixedLenFeature([8], tf.int64),
         "input_mask": tf.io.FixedLenFeature([8], tf.int64),
         "segment_ids": tf.io.FixedLenFeature([8], tf.int64),
@@ -119,9 +119,9 @@ def test_padded_examples_are_read_by_google_research_bert_and_the_model_garden()
     )
     spec = padded(objective="mlm-nsp", max_length=8, max_predictions=3)
     rows = spec.encode({name: value.numpy() for name, value in batch.items()})
-    parsed = tf.io.parse_example(rows, theirs)
+    parsed = tf.io.parse_example(rows, their_features)
     assert set(parsed) == set(batch)
     for name, value in batch.items():
         np.testing.assert_array_equal(parsed[name], value, err_msg=name)
-        one_by_one = [tf.io.parse_single_example(record, theirs)[name] for record in rows]
+        one_by_one = [tf.io.parse_single_example(record, their_features)[name] for record in rows]
         np.testing.assert_array_equal(tf.stack(one_by_one), value, err_msg=name)

@@ -78,7 +78,9 @@ def test_no_text_is_nearly_another(rows):
     # Of all pairs, over the whole set, so that no text of a split has its like in another.
     sets = [grams(text) for text, _ in rows]
     columns = {gram: column for column, gram in enumerate(set().union(*sets))}
-    places = [(row, columns[gram]) for row, held in enumerate(sets) for gram in held]
+    places = [
+        (row, columns[gram]) for row, grams_of_text in enumerate(sets) for gram in grams_of_text
+    ]
     holds = csr_array((np.ones(len(places), int), np.transpose(places)))
     common = (holds @ holds.T).toarray()
     sizes = common.diagonal()

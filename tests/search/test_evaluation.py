@@ -52,9 +52,9 @@ def test_metrics_by_vectors_are_those_of_the_model(here, tmp_path):
     assert metrics["by"]["both"] != metrics["by"]["words"] != metrics["by"]["vectors"]
     rows = pandas.read_csv(output)
     assert len(rows) == 3 * 13
-    for by, of_each in rows.groupby("by"):
+    for by, rows_of_way in rows.groupby("by"):
         for name in ("ndcg@10", "mrr@10", "map@100", "recall@10", "recall@100"):
-            assert of_each[name].mean() == pytest.approx(metrics["by"][by][name], abs=1e-5)
+            assert rows_of_way[name].mean() == pytest.approx(metrics["by"][by][name], abs=1e-5)
     own = rows[(rows["query"] == "d3") & (rows["by"] == "words")]
     assert "d3" not in json.loads(own["first"].iloc[0])
     index.delete(["d4"])

@@ -69,9 +69,9 @@ def test_one_segment_or_several_give_the_same(dtype, monkeypatch, tmp_path):
     exact = queries / np.linalg.norm(queries, axis=1, keepdims=True)
     exact = exact @ (given / np.linalg.norm(given, axis=1, keepdims=True)).T
     tolerance = 1e-3 if dtype == "float16" else 1e-6
-    for row, of_query in zip(exact, results[0], strict=True):
+    for row, results_of_query in zip(exact, results[0], strict=True):
         best = np.sort(row)[::-1][:9]
-        np.testing.assert_allclose([score for _, score in of_query], best, atol=tolerance)
+        np.testing.assert_allclose([score for _, score in results_of_query], best, atol=tolerance)
 
 
 @pytest.mark.parametrize("by", ["cosine", "dot", "euclidean", "manhattan"])
@@ -177,9 +177,9 @@ def test_add_replace_delete_and_compact_are_as_if_built_at_once(task, small_segm
     def same():
         for by in ("vectors", "words", "both"):
             one, two = (found(i, queries, by=by, top_k=20) for i in (index, expected))
-            for of_one, of_two in zip(one, two, strict=True):
-                assert [id for id, _ in of_one] == [id for id, _ in of_two]
-                scores = ([score for _, score in side] for side in (of_one, of_two))
+            for first_hits, second_hits in zip(one, two, strict=True):
+                assert [id for id, _ in first_hits] == [id for id, _ in second_hits]
+                scores = ([score for _, score in side] for side in (first_hits, second_hits))
                 np.testing.assert_allclose(*scores, atol=1e-6)
 
     same()

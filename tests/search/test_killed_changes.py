@@ -50,7 +50,7 @@ def task(monkeypatch):
     return Task()
 
 
-def held(folder):
+def snapshot(folder):
     """The bytes of all files by their paths."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
@@ -77,7 +77,7 @@ def kills(folder, task, *, begin, change, events, is_same=False):
     prepare()
     before = state(folder, task)
     change()
-    after, whole = state(folder, task), held(folder)
+    after, whole = state(folder, task), snapshot(folder)
     assert (before == after) == is_same and not any(files.is_temporary(name) for name in whole)
     seen = []
 
@@ -87,7 +87,7 @@ def kills(folder, task, *, begin, change, events, is_same=False):
         change()
         tidy(folder)
         assert state(folder, task) == after
-        assert held(folder) == whole
+        assert snapshot(folder) == whole
 
     count = stop_at_every_call(
         folder.parent, prepare=prepare, action=change, check=check, events=events

@@ -74,7 +74,7 @@ def made():
     return task, pairs, others
 
 
-def theirs(task, pairs, **options):
+def their_negatives(task, pairs, **options):
     """{(anchor, positive): their negatives} of complete rows, from a table of n-tuples."""
     from datasets import Dataset
 
@@ -87,7 +87,7 @@ def theirs(task, pairs, **options):
     return {tuple(row.values())[:2]: [*row.values()][2:] for row in mined}
 
 
-def ours(task, pairs, *, corpus=None, cross_encoder=None, absolute_margin=None, **options):
+def our_negatives(task, pairs, *, corpus=None, cross_encoder=None, absolute_margin=None, **options):
     mined = kb.mine_negatives(
         data=pairs,
         model=task,
@@ -103,8 +103,8 @@ def ours(task, pairs, *, corpus=None, cross_encoder=None, absolute_margin=None, 
 def check(made, *, has_corpus, **options):
     task, pairs, others = made
     corpus = others if has_corpus else None
-    mined = ours(task, pairs, corpus=corpus, **options)
-    expected = theirs(task, pairs, corpus=corpus, **options)
+    mined = our_negatives(task, pairs, corpus=corpus, **options)
+    expected = their_negatives(task, pairs, corpus=corpus, **options)
     complete = {key: n for key, n in mined.items() if len(n) == options["num_negatives"]}
     assert complete == expected and mined.keys() == {*pairs}
     return len(expected)
@@ -131,13 +131,13 @@ def test_the_scores_of_a_cross_encoder(made):
 def test_random_negatives_are_among_those_that_pass_there(made):
     task, pairs, others = made
     options = {"relative_margin": 0.05, "range_min": 1, "range_max": 30, "corpus": others}
-    mined = ours(task, pairs, choose="random", num_negatives=3, **options)
+    mined = our_negatives(task, pairs, choose="random", num_negatives=3, **options)
     every = {}
     for count in range(3, 30):
-        every |= theirs(task, pairs, num_negatives=count, **options)
+        every |= their_negatives(task, pairs, num_negatives=count, **options)
     assert {key for key, negatives in mined.items() if len(negatives) == 3} == {*every}
     assert all({*mined[key]} <= {*negatives} for key, negatives in every.items())
-    hardest = ours(task, pairs, num_negatives=3, **options)
+    hardest = our_negatives(task, pairs, num_negatives=3, **options)
     assert any(mined[key] != hardest[key] for key in mined)
 
 

@@ -126,13 +126,19 @@ def test_an_index_and_the_positives_that_it_lacks_are_one_corpus(embedder, dtype
     index = Index.build(embedder, table, dtype=dtype)
     index.delete(["1"])
     options = {"num_negatives": 5, "relative_margin": 0.05, "format": "list"}
-    of_index = kb.mine_negatives(data=data, index=index.folder, model=embedder, **options)
+    mined_from_index = kb.mine_negatives(data=data, index=index.folder, model=embedder, **options)
     kept = pandas.DataFrame({"text": [*others[1:], *some, *others[:1]] if len(others) > 5 else []})
-    of_corpus = kb.mine_negatives(data=data, model=embedder, corpus=kept, **options)
+    mined_from_corpus = kb.mine_negatives(data=data, model=embedder, corpus=kept, **options)
     if dtype == "float32":
-        assert of_index.rows == of_corpus.rows and of_index.rejected == of_corpus.rejected
-    assert of_index.negatives and of_index.positive_score > of_index.negative_score
-    texts = {text for row in of_index.rows for text in row["negatives"]}
+        assert (
+            mined_from_index.rows == mined_from_corpus.rows
+            and mined_from_index.rejected == mined_from_corpus.rejected
+        )
+    assert (
+        mined_from_index.negatives
+        and mined_from_index.positive_score > mined_from_index.negative_score
+    )
+    texts = {text for row in mined_from_index.rows for text in row["negatives"]}
     assert texts & {*others} and texts & {p for _, p in data}
 
 

@@ -43,8 +43,8 @@ def test_passages_of_texts(task):
     found = passages(task, texts)
     assert found[0] == [(0, 7)] and found[1] == [(0, 0)] and found[2] == [(0, 2)]
     assert len(found[3]) > 3 and len(found[4]) > 3
-    for text, of_text in zip(texts[3:5], found[3:5], strict=True):
-        parts = [text[start:end] for start, end in of_text]
+    for text, passages_of_text in zip(texts[3:5], found[3:5], strict=True):
+        parts = [text[start:end] for start, end in passages_of_text]
         assert {word for part in parts for word in part.split()} == {*text.split()}
         counts = task.tokenizer.tokenize([f"old red {part}" for part in parts]).row_lengths()
         assert counts.numpy().max() <= 10  # of 12 with [CLS] and [SEP]

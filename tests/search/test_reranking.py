@@ -73,8 +73,8 @@ def test_as_many_as_are_wanted_are_reranked(here, index):
 def test_several_queries_and_nothing_found(here, index):
     queries = ["cat ran", "xyzzy", "red bird"]
     options = {"by": "words", "rerank": str(here / "reranker"), "top_k": 4}
-    first, none, last = index.search_each(queries, **options)
-    assert none == []
+    first, nothing, last = index.search_each(queries, **options)
+    assert nothing == []
     for query, rows in ((queries[0], first), (queries[2], last)):
         (alone,) = index.search_each([query], **options)
         assert [row["id"] for row in rows] == [row["id"] for row in alone]

@@ -78,11 +78,11 @@ def test_every_float16_becomes_the_same_float32():
 
 def test_a_result_depends_neither_on_the_other_queries_nor_on_the_parts(small_blocks):
     queries, documents = vectors(7, 24), vectors(130, 24, seed=1)
-    together = most_similar(queries, [documents], top_k=9)
+    all_results = most_similar(queries, [documents], top_k=9)
     for number in range(7):
         alone = most_similar(queries[number : number + 1], np.split(documents, 10), top_k=9)
-        np.testing.assert_array_equal(alone.rows[0], together.rows[number])
-        np.testing.assert_array_equal(alone.scores[0], together.scores[number])
+        np.testing.assert_array_equal(alone.rows[0], all_results.rows[number])
+        np.testing.assert_array_equal(alone.scores[0], all_results.scores[number])
 
 
 @pytest.mark.parametrize("copies", [3, 60, 500])
@@ -132,7 +132,7 @@ def test_codes_are_those_of_sentence_transformers(quantised):
 
 
 def test_scores_of_codes_are_those_of_sentence_transformers(quantised):
-    """Those that it finds; it searches with rounded queries first, and finds others."""
+    """It searches with rounded queries first, and finds others: its results are compared."""
     corpus, queries = quantised
     codes = Int8Vectors.of(corpus)
     for query, expected in zip(queries, VALUES["search_uint8_rescored_multiplier_4"], strict=True):
@@ -175,8 +175,10 @@ def test_pairs_are_those_of_all_scores(by, monkeypatch):
         parts = np.split(documents, np.cumsum(sizes)[:-1])
         found = [
             (*pair, score)
-            for rows, columns, of_block in similar_pairs(parts, above=above, by=by)
-            for *pair, score in zip(rows.tolist(), columns.tolist(), of_block.tolist(), strict=True)
+            for rows, columns, block_scores in similar_pairs(parts, above=above, by=by)
+            for *pair, score in zip(
+                rows.tolist(), columns.tolist(), block_scores.tolist(), strict=True
+            )
         ]
         pairs = [(row, column) for row, column, _ in found]
         assert len({*pairs}) == len(pairs) and expected <= {*pairs}

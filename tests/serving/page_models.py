@@ -91,7 +91,7 @@ def _embed(text):
 
 
 def _embed_document(text):
-    """That of a text behind the prompt "zz"."""
+    """The vector of a text behind the prompt "zz"."""
     return _embed(tf.strings.join(["zz", text]))
 
 

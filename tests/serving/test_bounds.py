@@ -60,24 +60,24 @@ def client(server):
 
 
 @pytest.fixture
-def held(monkeypatch):
+def gate(monkeypatch):
     """The text "held" has no answer before `may` is set; `begun` counts its computations.
 
     `texts` are all those that were given to the model.
     """
     compute = ModelVersion.compute
-    held = types.SimpleNamespace(begun=threading.Semaphore(0), may=threading.Event(), texts=[])
+    gate = types.SimpleNamespace(begun=threading.Semaphore(0), may=threading.Event(), texts=[])
 
     def hold(self, signature, inputs):
-        held.texts += inputs["text"].tolist()
+        gate.texts += inputs["text"].tolist()
         if b"held" in inputs["text"].tolist():
-            held.begun.release()
-            held.may.wait(60)
+            gate.begun.release()
+            gate.may.wait(60)
         return compute(self, signature, inputs)
 
     monkeypatch.setattr(ModelVersion, "compute", hold)
-    yield held
-    held.may.set()
+    yield gate
+    gate.may.set()
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_a_client_that_does_not_read_its_response_is_disconnected(server, monkey
         until(lambda: not is_there())
 
 
-def test_requests_beyond_the_capacity_are_rejected(server, held):
+def test_requests_beyond_the_capacity_are_rejected(server, gate):
     with contextlib.ExitStack() as waiting:
         for _ in range(MAX_REQUESTS):
             waiting.enter_context(asking(server, "held"))
@@ -214,12 +214,12 @@ def test_requests_beyond_the_capacity_are_rejected(server, held):
         with connect(server.rest, timeout=10) as client, pytest.raises(ServerError) as rejected:
             client.predict("echo", [{"text": "a"}])
         assert rejected.value.code == "UNAVAILABLE"
-        held.may.set()
+        gate.may.set()
     until(lambda: not server._uvicorn.server_state.tasks)
 
 
 def test_slow_clients_block_others_until_their_time_is_over(server, monkeypatch, set_timeout):
-    """As many as the server takes, of each kind."""
+    """There are as many as the server takes, of each kind."""
     set_timeout(0.5)
     monkeypatch.setattr(server._uvicorn.config, "timeout_keep_alive", 0.5)
     for start in (b"", b"Content-Length: 100\r\n\r\n{"):
@@ -250,14 +250,14 @@ def test_as_many_clients_as_the_capacity_are_never_rejected(server):
         assert {row["label"] for (row,) in answered} == {f"1:{number}"}
 
 
-def test_a_client_that_disconnects_frees_its_place(server, held):
+def test_a_client_that_disconnects_frees_its_place(server, gate):
     """Its computation cannot be interrupted, but the response has no reader."""
     for _ in range(MAX_REQUESTS):
         with asking(server, "held"):
-            assert held.begun.acquire(timeout=10)
-        held.may.set()
+            assert gate.begun.acquire(timeout=10)
+        gate.may.set()
         until(lambda: not server._uvicorn.server_state.tasks)
-        held.may.clear()
+        gate.may.clear()
 
 
 def test_a_failure_of_the_server_is_reported(server, monkeypatch):
@@ -266,28 +266,28 @@ def test_a_failure_of_the_server_is_reported(server, monkeypatch):
     assert answer.status_code == 500 and "ZeroDivisionError" in answer.json()["error"]
 
 
-def test_a_request_that_takes_too_long_times_out(server, held, set_timeout):
+def test_a_request_that_takes_too_long_times_out(server, gate, set_timeout):
     set_timeout(0.1)
     with connect(server.rest, timeout=10) as client, pytest.raises(ServerError) as rejected:
         client.predict("echo", [{"text": "held"}])
     assert rejected.value.code == "DEADLINE_EXCEEDED"
 
 
-def test_others_time_out_while_long_computations_use_all_slots(server, held, set_timeout):
+def test_others_time_out_while_long_computations_use_all_slots(server, gate, set_timeout):
     """A computation cannot be cancelled; requests that wait for it time out, and are dropped."""
     body = {"instances": ["held"]}
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         long = []
         for _ in range(2):
             long.append(threads.submit(requests.post, server.rest + PATH, json=body, timeout=60))
-            assert held.begun.acquire(timeout=10)
+            assert gate.begun.acquire(timeout=10)
         set_timeout(0.1)
         answer = requests.post(server.rest + PATH, json={"instances": ["short"]}, timeout=10)
         assert answer.status_code == 504 and "within 0.1 s" in answer.json()["error"]
-        held.may.set()
+        gate.may.set()
         answers = [asked.result().json()["predictions"][0]["label"] for asked in long]
     assert answers == ["1:held"] * 2, "without the errors of the others"
-    assert b"short" not in held.texts, "nobody waits for it"
+    assert b"short" not in gate.texts, "nobody waits for it"
 
 
 def test_others_are_answered_while_a_response_is_written(server, monkeypatch):
@@ -411,7 +411,7 @@ def test_other_sites_cannot_show_the_page_in_a_frame(server):
         assert "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*" in policy
 
 
-def test_unanswered_requests_are_rejected_when_the_server_stops(echo_folder, held, monkeypatch):
+def test_unanswered_requests_are_rejected_when_the_server_stops(echo_folder, gate, monkeypatch):
     """The server does not wait for running computations, which cannot be cancelled."""
     monkeypatch.setattr(development_server, "_LAST_ANSWERS", 0.5)
     with contextlib.ExitStack() as stack:
@@ -432,12 +432,12 @@ def test_unanswered_requests_are_rejected_when_the_server_stops(echo_folder, hel
             assert "was stopped before" in str(rejected)
         assert b"503" in received(slow)
         until(lambda: not ending.thread.is_alive())
-        assert not held.may.is_set()
+        assert not gate.may.is_set()
         assert ending.last_words() == "Stopped. 7 requests could not be answered."
-        held.may.set()
+        gate.may.set()
 
 
-def test_a_second_interrupt_stops_the_server_at_once(echo_folder, held, monkeypatch):
+def test_a_second_interrupt_stops_the_server_at_once(echo_folder, gate, monkeypatch):
     """After the first alone it would wait for the last answers: here for longer than the test."""
     monkeypatch.setattr(development_server, "_LAST_ANSWERS", 100_000)
     with contextlib.ExitStack() as stack:
@@ -445,14 +445,14 @@ def test_a_second_interrupt_stops_the_server_at_once(echo_folder, held, monkeypa
         threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
         client = stack.enter_context(connect(ending.rest, timeout=60))
         asked = threads.submit(client.predict, "echo", [{"text": "held"}])
-        assert held.begun.acquire(timeout=120)
+        assert gate.begun.acquire(timeout=120)
         ending._uvicorn.handle_exit(signal.SIGINT, None)
         time.sleep(0.5)
         assert ending.thread.is_alive() and not asked.done()
         ending._uvicorn.handle_exit(signal.SIGINT, None)
         assert asked.exception(timeout=120).code == "UNAVAILABLE"
         until(lambda: not ending.thread.is_alive())
-        held.may.set()
+        gate.may.set()
 
 
 def test_an_address_that_is_not_available_is_rejected(server, echo_folder):

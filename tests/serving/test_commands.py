@@ -357,7 +357,7 @@ def test_the_flag_of_grpc_names_its_replacement(capsys):
 
 
 def test_it_serves_until_it_is_stopped(echo_folder):
-    """As a process, since signals are handled in its main thread."""
+    """Starts a process, since signals are handled in its main thread."""
     command = [sys.executable, "-m", "keras_bert", "serve"]
     command += ["--models", str(echo_folder), "--rest-port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

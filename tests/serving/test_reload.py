@@ -133,7 +133,7 @@ def test_a_pipe_in_a_version_does_not_stop_the_polling(tmp_path, put_echo, name)
 
 
 def test_the_previous_version_is_served_when_the_newest_is_deleted(tmp_path, put_echo):
-    """As TensorFlow Serving has it: so a version that is no good is taken back."""
+    """TensorFlow Serving does so, too: a version that is no good is taken back."""
     model = ServedModel("echo", tmp_path / "echo")
     for version in (1, 2):
         put_echo(tmp_path / "echo", version)

@@ -96,7 +96,7 @@ def test_bytes_that_are_not_text_are_still_json():
 
 
 def test_base64_may_have_white_space_and_no_padding():
-    """Of lines as `base64` writes them, and without "=": TensorFlow Serving takes both."""
+    """Lines as `base64` writes them, and no "=": TensorFlow Serving takes both."""
     given = bytes(range(100))
     lines = base64.encodebytes(given).decode()
     for text in (lines, lines.replace("\n", ""), lines.replace("\n", "").rstrip("=")):

@@ -109,8 +109,8 @@ def test_the_folder_says_what_it_holds_and_others_can_read_the_encoder(run, tmp_
     assert isinstance(task, HoldsWord)
     settings = task.settings
     assert (settings.word, settings.threshold, settings.max_length) == ("great", 0.25, 16)
-    held = load_file(output / "model" / "model.safetensors")
-    head_tensors = {name for name in held if name.startswith("keras_bert.")}
+    tensors = load_file(output / "model" / "model.safetensors")
+    head_tensors = {name for name in tensors if name.startswith("keras_bert.")}
     assert len(head_tensors) == 4
     assert all(name.startswith("keras_bert.scorer.") for name in head_tensors)
     encoder, _ = load(output / "model")

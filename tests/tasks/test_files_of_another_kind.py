@@ -1,4 +1,4 @@
-"""What every task type says of a file or folder of another kind, and makes of long texts."""
+"""Every task type names a file or folder of another kind, and reads long texts."""
 
 import json
 

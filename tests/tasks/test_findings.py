@@ -1,4 +1,4 @@
-"""What a run and `fit` say about examples and results, with the flag that helps."""
+"""Findings of a run and of `fit` about examples and results, with the flag that helps."""
 
 import json
 import re
@@ -44,10 +44,14 @@ def test_texts_in_both_files_and_repeated_texts_with_other_labels():
     part = "1 training example has the text of an earlier one (line 1), but another label."
     assert part in contradiction
     assert "(--multi-label)" in contradiction
-    (of_scores,) = example_findings(examples(("a", 1.0), ("a", 2.0)), None)
-    assert of_scores.endswith(", but another score. Give each text one score, such as the mean.")
-    (of_several,) = example_findings(examples(("a", ("x",)), ("a", ("x", "y"))), None)
-    assert of_several.endswith(", but another label. Give each text the same labels everywhere.")
+    (score_finding,) = example_findings(examples(("a", 1.0), ("a", 2.0)), None)
+    assert score_finding.endswith(
+        ", but another score. Give each text one score, such as the mean."
+    )
+    (labels_finding,) = example_findings(examples(("a", ("x",)), ("a", ("x", "y"))), None)
+    assert labels_finding.endswith(
+        ", but another label. Give each text the same labels everywhere."
+    )
     assert [*example_findings(train[:2], examples(("d", "x")))] == []
     assert [*example_findings(train[:2], None)] == []
 

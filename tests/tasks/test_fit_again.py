@@ -61,8 +61,8 @@ def test_every_fit_has_a_schedule_of_its_own_and_learns():
     np.testing.assert_allclose(later, longer[4:], rtol=1e-5, atol=1e-12)
     assert int(task.optimizer.iterations) == 8  # with the moments of the fit before
     task.compile_defaults(learning_rate=0.5)
-    of_peak, _ = fit(task, batch_size=9)
-    assert of_peak == [0]
+    peak_rates, _ = fit(task, batch_size=9)
+    assert peak_rates == [0]
     assert task.optimizer._learning_rate.peak == 0.5
 
 

@@ -53,7 +53,7 @@ def logits_of(task, texts):
 
 
 def batches(task, monkeypatch, *given, **options):
-    """What a `fit` of Keras gets of our arguments: (the list of batches, the other arguments)."""
+    """Arguments that a `fit` of Keras gets of ours: (the list of batches, the other arguments)."""
     seen = {}
 
     @functools.wraps(keras.Model.fit)

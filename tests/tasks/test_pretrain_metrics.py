@@ -1,4 +1,4 @@
-"""What pre-training tasks measure: by head, and by what the model saw in a token's place."""
+"""Metrics of pre-training tasks: by head, and by what the model saw in a token's place."""
 
 import keras
 import numpy as np
@@ -63,8 +63,8 @@ def by_hand(logits, labels, weights):
     scores = logits - logits.max(axis=-1, keepdims=True)
     nats = np.log(np.exp(scores).sum(axis=-1))
     nats -= np.take_along_axis(scores, labels[..., None], axis=-1)[..., 0]
-    right = logits.argmax(axis=-1) == labels
-    return tuple((score * weights).sum() / weights.sum() for score in (nats, right))
+    is_right = logits.argmax(axis=-1) == labels
+    return tuple((score * weights).sum() / weights.sum() for score in (nats, is_right))
 
 
 def test_every_head_is_measured_overall_and_by_what_the_model_saw(task, batch):
@@ -75,8 +75,8 @@ def test_every_head_is_measured_overall_and_by_what_the_model_saw(task, batch):
         loss, accuracy = by_hand(logits[name], labels[name], weights[name])
         expected |= {f"{name}_cross_entropy": loss, f"{name}_accuracy": accuracy}
         for number, part in enumerate(("masked", "replaced", "kept")):
-            of_part = weights[name] * (outcome == number)
-            loss, accuracy = by_hand(logits[name], labels[name], of_part)
+            part_weights = weights[name] * (outcome == number)
+            loss, accuracy = by_hand(logits[name], labels[name], part_weights)
             expected |= {f"{name}_{part}_loss": loss, f"{name}_{part}_accuracy": accuracy}
     task.compile_defaults("sgd", run_eagerly=True)
     logs = task.evaluate(

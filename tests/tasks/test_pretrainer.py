@@ -59,8 +59,8 @@ def by_hand(logits, labels, weights):
     logits = logits - logits.max(axis=-1, keepdims=True)
     log_probabilities = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     nats = -np.take_along_axis(log_probabilities, labels[..., None], axis=-1)[..., 0]
-    right = logits.argmax(axis=-1) == labels
-    return (nats * weights).sum() / weights.sum(), (right * weights).sum() / weights.sum()
+    is_right = logits.argmax(axis=-1) == labels
+    return (nats * weights).sum() / weights.sum(), (is_right * weights).sum() / weights.sum()
 
 
 @pytest.mark.usefixtures("eager")

@@ -141,7 +141,7 @@ def test_an_example_has_its_draws_in_any_batch_and_others_in_each_epoch(task, fo
         ids, draws = (
             np.concatenate([x[n] for x in rows]) for n in ("original_ids", "sampling_draws")
         )
-        return {tuple(one): tuple(of_one) for one, of_one in zip(ids, draws, strict=True)}
+        return {tuple(one): tuple(row_draws) for one, row_draws in zip(ids, draws, strict=True)}
 
     first, second = drawn(4, 6), drawn(3, 8)  # an epoch each, of the same examples
     assert first == second and len(set(first.values())) > len(first) // 2
@@ -170,11 +170,11 @@ def test_losses_and_metrics_are_means_over_what_counts(task, folders):
     }
     scores = outputs["masked_lm"]
     scores = scores - scores.max(-1, keepdims=True)
-    of_tokens = np.log(np.exp(scores).sum(-1))
-    of_tokens -= np.take_along_axis(scores, y["masked_lm"][..., None], axis=-1)[..., 0]
-    of_tokens = (of_tokens * weights["masked_lm"]).sum() / weights["masked_lm"].sum()
-    expected["masked_lm_cross_entropy"] = of_tokens
-    expected["loss"] = of_tokens + 50 * expected["replaced_tokens_cross_entropy"]
+    cross_entropy = np.log(np.exp(scores).sum(-1))
+    cross_entropy -= np.take_along_axis(scores, y["masked_lm"][..., None], axis=-1)[..., 0]
+    cross_entropy = (cross_entropy * weights["masked_lm"]).sum() / weights["masked_lm"].sum()
+    expected["masked_lm_cross_entropy"] = cross_entropy
+    expected["loss"] = cross_entropy + 50 * expected["replaced_tokens_cross_entropy"]
     task.compile_defaults("sgd", run_eagerly=True)
     logs = task.evaluate(x, y, sample_weight=weights, batch_size=8, return_dict=True, verbose=0)
     assert {name: logs[name] for name in expected} == pytest.approx(expected, rel=1e-5)
@@ -224,13 +224,13 @@ def test_the_discriminators_head(tmp_path):
 
 
 def test_generator_and_discriminator_share_tables_and_nothing_else(task):
-    ours, theirs = task.encoder.embeddings, task.generator.encoder.embeddings
+    embeddings, generator_embeddings = task.encoder.embeddings, task.generator.encoder.embeddings
     for name in ("token_embedding", "position_embedding", "segment_embedding"):
-        assert getattr(ours, name) is getattr(theirs, name)
+        assert getattr(embeddings, name) is getattr(generator_embeddings, name)
     shared = {id(w) for w in task.encoder.weights} & {id(w) for w in task.generator.weights}
     assert len(shared) == 3
     assert isinstance(task.generator.lm_head, LMHead)
-    assert task.generator.lm_head.token_embedding is ours.token_embedding
+    assert task.generator.lm_head.token_embedding is embeddings.token_embedding
     assert task.generator.config.hidden_size == 4
     assert len({weight.path for weight in task.weights}) == len(task.weights)
 
@@ -340,9 +340,12 @@ def test_loss_and_gradients_of_a_step_are_those_of_transformers(folders, tmp_pat
 
     discriminator = opened(transformers.ElectraForPreTraining, tmp_path / "model")
     generator = opened(transformers.ElectraForMaskedLM, tmp_path / "model" / "generator")
-    ours, theirs = discriminator.electra.embeddings, generator.electra.embeddings
+    embeddings, generator_embeddings = (
+        discriminator.electra.embeddings,
+        generator.electra.embeddings,
+    )
     for table in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
-        setattr(theirs, table, getattr(ours, table))
+        setattr(generator_embeddings, table, getattr(embeddings, table))
     generator.tie_weights()
     tensors = {name: torch.tensor(np.array(x[name])).long() for name in x}
     given = {
@@ -352,22 +355,24 @@ def test_loss_and_gradients_of_a_step_are_those_of_transformers(folders, tmp_pat
     labels = np.full(x["input_ids"].shape, -100)
     is_predicted = x["masked_lm_index"] > 0
     labels[is_predicted] = x["original_ids"][is_predicted]
-    of_generator = generator(tensors["input_ids"], labels=torch.tensor(labels).long(), **given)
+    generator_output = generator(tensors["input_ids"], labels=torch.tensor(labels).long(), **given)
     is_replaced = torch.tensor(corrupted != x["original_ids"]).long()
-    of_discriminator = discriminator(torch.tensor(corrupted).long(), labels=is_replaced, **given)
-    total = of_generator.loss + 50 * of_discriminator.loss
+    discriminator_output = discriminator(
+        torch.tensor(corrupted).long(), labels=is_replaced, **given
+    )
+    total = generator_output.loss + 50 * discriminator_output.loss
     total.backward()
     is_token = x["input_mask"] > 0
     np.testing.assert_allclose(
         output[..., 0][is_token],
-        of_discriminator.logits.detach().numpy()[is_token],
+        discriminator_output.logits.detach().numpy()[is_token],
         rtol=1e-4,
         atol=1e-5,
     )
     assert loss == pytest.approx(total.item(), rel=1e-5)
-    for ours, model in zip(gradients, (discriminator, generator), strict=True):
+    for embeddings, model in zip(gradients, (discriminator, generator), strict=True):
         expected = {name: weight.grad for name, weight in model.named_parameters()}
-        for name, gradient in ours.items():
+        for name, gradient in embeddings.items():
             wanted = expected[name].numpy()
             if name.endswith("word_embeddings.weight"):
                 # A sampled [PAD] has no gradient there (`padding_idx`).

@@ -37,10 +37,10 @@ def some_clusters(rng):
 
 
 def some_scores(tags):
-    return [[0.5] * len(of_sentence) for of_sentence in tags]
+    return [[0.5] * len(sentence) for sentence in tags]
 
 
-def of_classifier(rng, *, labels):
+def classifier_case(rng, *, labels):
     # The model lacks the last label.
     drawn = rng.integers(len(labels), size=COUNT), rng.dirichlet([1.0] * (len(labels) - 1), COUNT)
     return (
@@ -50,7 +50,7 @@ def of_classifier(rng, *, labels):
     )
 
 
-def of_several(rng):
+def several_labels_case(rng):
     sides = (rng.random((COUNT, 3)) < 0.4 for _ in range(2))
     probabilities = rng.random((COUNT, 3))
     return (
@@ -62,12 +62,12 @@ def of_several(rng):
     )
 
 
-def of_scores(rng):
+def scores_case(rng):
     numbers = 1000 + rng.normal(size=(2, COUNT))
     return tuple(numbers), classification.score_metrics, classification.summed_scores
 
 
-def of_chunks(rng):
+def chunks_case(rng):
     lengths = rng.integers(1, 6, COUNT)
     sides = some_tags(rng, lengths), some_tags(rng, lengths)
     return (
@@ -77,7 +77,7 @@ def of_chunks(rng):
     )
 
 
-def tagged_words_prediction(rng):
+def words_case(rng):
     lengths = rng.integers(1, 6, COUNT)
     sides = some_tags(rng, lengths, ["N", "V", "X"]), some_tags(rng, lengths, ["N", "V"])
     return (
@@ -87,7 +87,7 @@ def tagged_words_prediction(rng):
     )
 
 
-def of_roles(rng):
+def roles_case(rng):
     lengths = rng.integers(1, 6, COUNT)
     sides = some_tags(rng, lengths, [*TAGS, "B-V"]), some_tags(rng, lengths, [*TAGS, "B-V"])
     return (
@@ -97,14 +97,14 @@ def of_roles(rng):
     )
 
 
-def of_questions(rng, *, golds):
+def questions_case(rng, *, golds):
     predictions = rng.choice(ANSWERS, COUNT).tolist()
     golds = [golds[number] for number in rng.integers(len(golds), size=COUNT)]
     official = squad.squad_1 if all(golds) else squad.squad_2
     return (predictions, golds), official, squad.summed_squad
 
 
-def spans_prediction(rng):
+def spans_case(rng):
     sides = some_spans(rng), some_spans(rng)
     return (
         sides,
@@ -113,7 +113,7 @@ def spans_prediction(rng):
     )
 
 
-def of_relations(rng):
+def relations_case(rng):
     sides = rng.choice(["none", "of", "in"], (2, COUNT)).tolist()
     sides[1][0] = None  # too far apart
     options = {"labels": ["none", "of", "in"], "null_label": "none"}
@@ -124,12 +124,12 @@ def of_relations(rng):
     )
 
 
-def of_documents(rng):
+def documents_case(rng):
     sides = some_clusters(rng), some_clusters(rng)
     return sides, coreference.coreference_metrics, coreference.summed_coreference
 
 
-def choice_prediction(rng):
+def choices_case(rng):
     probabilities = rng.dirichlet([1.0] * 3, COUNT)
     predictions = [
         {"label": int(p.argmax()), "score": float(p.max()), "probabilities": p.tolist()}
@@ -144,19 +144,19 @@ def choice_prediction(rng):
 
 
 KINDS = {
-    "two labels": lambda rng: of_classifier(rng, labels=["no", "yes", "unknown"]),
-    "labels": lambda rng: of_classifier(rng, labels=["a", "b", "c", "unknown"]),
-    "several labels": of_several,
-    "scores": of_scores,
-    "chunks": of_chunks,
-    "words": tagged_words_prediction,
-    "roles": of_roles,
-    "questions": lambda rng: of_questions(rng, golds=[["cat"], ["dog", "the bird"]]),
-    "questions without answers": lambda rng: of_questions(rng, golds=[["cat"], [], ["dog"]]),
-    "spans": spans_prediction,
-    "relations": of_relations,
-    "coreference": of_documents,
-    "choices": choice_prediction,
+    "two labels": lambda rng: classifier_case(rng, labels=["no", "yes", "unknown"]),
+    "labels": lambda rng: classifier_case(rng, labels=["a", "b", "c", "unknown"]),
+    "several labels": several_labels_case,
+    "scores": scores_case,
+    "chunks": chunks_case,
+    "words": words_case,
+    "roles": roles_case,
+    "questions": lambda rng: questions_case(rng, golds=[["cat"], ["dog", "the bird"]]),
+    "questions without answers": lambda rng: questions_case(rng, golds=[["cat"], [], ["dog"]]),
+    "spans": spans_case,
+    "relations": relations_case,
+    "coreference": documents_case,
+    "choices": choices_case,
 }
 
 
@@ -170,13 +170,13 @@ def test_the_metrics_of_a_sample_are_the_official_ones_of_its_examples(kind):
     assert summed(*given).count == COUNT and metrics
     for number, sample in enumerate(counts):
         drawn = np.repeat(np.arange(COUNT), sample)
-        expected = official(*([of_one[n] for n in drawn] for of_one in given))
+        expected = official(*([side[n] for n in drawn] for side in given))
         for name, values in metrics.items():
             if name in expected:  # not of a group that the sample lacks
                 np.testing.assert_allclose(values[number], expected[name], atol=1e-9, err_msg=name)
         for label, f1 in zip(summed(*given).labels, by_label[number], strict=True):
-            of_label = expected["labels"].get(label, {"f1": 0.0})
-            np.testing.assert_allclose(f1, of_label["f1"], atol=1e-9)
+            label_metrics = expected["labels"].get(label, {"f1": 0.0})
+            np.testing.assert_allclose(f1, label_metrics["f1"], atol=1e-9)
 
 
 def test_a_task_without_sums_has_the_fraction_of_right_examples():

@@ -1,4 +1,4 @@
-"""What all tasks have in common."""
+"""Behaviour that all tasks have in common."""
 
 import inspect
 import re
@@ -134,7 +134,7 @@ def test_a_pooler_that_the_head_does_not_read_is_neither_trained_nor_warned_of(r
     for weight, value in zip(encoder.pooler.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)  # no decay either
         assert not any(weight is trained for trained in task.trainable_variables)
-        assert not any(weight is held for held in task.variables)
+        assert not any(weight is variable for variable in task.variables)
     assert len(task.trainable_variables) + len(task.non_trainable_variables) == len(task.variables)
 
 

@@ -65,14 +65,14 @@ def test_commands_and_compile_defaults_take_the_same(task_type, is_pretrained, i
     tokenizer = make_tokenizer()
     encoder = make_encoder(tokenizer, hidden_size=256, num_attention_heads=2)
     encoder.is_pretrained, encoder.trainable = is_pretrained, not is_frozen
-    of_task = task_class(task_type)
-    labels = {"labels": ["B-a", "I-a", "O"]} if of_task.MIN_LABELS else {}
+    class_of_task = task_class(task_type)
+    labels = {"labels": ["B-a", "I-a", "O"]} if class_of_task.MIN_LABELS else {}
     head = {"dense": "8"} if task_type == "text-embedding" else {}  # it has no other weights
-    task = of_task(encoder, tokenizer, **labels, **head)
+    task = class_of_task(encoder, tokenizer, **labels, **head)
     task.compile_defaults(steps=100)
 
     recipe = TaskRecipe(
-        task_class=of_task,
+        task_class=class_of_task,
         start=SimpleNamespace(is_random=not is_pretrained),
         earlier=None,
         options={},
@@ -86,7 +86,7 @@ def test_commands_and_compile_defaults_take_the_same(task_type, is_pretrained, i
     told = []
     settings, defaults = recipe.with_defaults(settings, 320, told.append)
     assert settings == defaults
-    expected = of_task.RATE_FACTOR * {True: 3e-4, False: 5e-4}[is_pretrained]
+    expected = class_of_task.RATE_FACTOR * {True: 3e-4, False: 5e-4}[is_pretrained]
     expected = 1e-3 if is_frozen else float(f"{expected:.1e}")
     assert settings.learning_rate == expected == pytest.approx(peak(task))
     assert settings.epochs == task.training_defaults.epochs(

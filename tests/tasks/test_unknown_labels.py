@@ -115,8 +115,8 @@ def test_metrics_are_those_of_scikit_learn(tasks):
     expected = np.array([[n in ("x", label) for n in names] for label in labels])
     predicted = np.array([[n in label_set for n in names] for label_set in predicted])
     for name in ("micro", "macro"):
-        theirs = sklearn_metrics.f1_score(expected, predicted, average=name, zero_division=0)
-        assert metrics[f"{name}_f1"] == pytest.approx(theirs)
+        their_f1 = sklearn_metrics.f1_score(expected, predicted, average=name, zero_division=0)
+        assert metrics[f"{name}_f1"] == pytest.approx(their_f1)
 
 
 @pytest.mark.usefixtures("eager")
@@ -131,8 +131,8 @@ def test_metrics_are_those_of_seqeval(tasks):
     predicted = [answer["tags"] for answer in kb.predict(model=tasks["tagger"], data=data)]
     expected = [tags for _, tags in data]
     for name in ("precision", "recall", "f1"):
-        theirs = getattr(seqeval.metrics, f"{name}_score")(expected, predicted)
-        assert metrics[name] == pytest.approx(theirs)
+        their_score = getattr(seqeval.metrics, f"{name}_score")(expected, predicted)
+        assert metrics[name] == pytest.approx(their_score)
     assert metrics["accuracy"] == pytest.approx(seqeval.metrics.accuracy_score(expected, predicted))
     assert metrics["labels"]["NEW"]["recall"] == 0
 

@@ -46,7 +46,7 @@ def names(folder):
 
 
 def opened(path):
-    """What a reader gets: the vocabulary, its counts and its case; None for a refusal."""
+    """The result of a reader: the vocabulary, its counts and its case; None for a refusal."""
     try:
         vocabulary, lowercase, _ = open_vocabulary(path)
     except InputError:
@@ -56,7 +56,7 @@ def opened(path):
 
 
 def kill_job(algorithm, place, *, replaces):
-    """What the job of learning leaves: the old vocabulary with its counts, or the new one."""
+    """Kills the job of learning: the old vocabulary with its counts is left, or the new one."""
     old, new = OLD[algorithm], NEW[algorithm]
     path = place / ("vocab.txt" if algorithm == "wordpiece" else "v")
     own_files = {"vocab.txt", "vocab.counts.tsv"} if algorithm == "wordpiece" else {"v"}
@@ -88,7 +88,7 @@ def kill_job(algorithm, place, *, replaces):
 
 
 def kill_save(algorithm, folder, *, before):
-    """What saving into a model's folder leaves: the old tokenizer, the new one, or a refusal."""
+    """Kills saving into a model's folder: the old tokenizer is left, the new one, or a refusal."""
 
     def prepare():
         shutil.rmtree(folder, ignore_errors=True)

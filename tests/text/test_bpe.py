@@ -191,10 +191,10 @@ def test_hugging_face_lowers_a_final_sigma_as_we_do(tmp_path):
     vocabulary = BpeVocabulary([*SPECIAL_TOKENS, END_OF_WORD, *letters], merges)
     tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=True)
     tokenizer.save(tmp_path)
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    their_tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     texts = ["ΟΔΟΣ", "ΟΔΟΣ, ΣΑΣ", "Σ", "ΣΣ ΑΣ'Α Α'Σ", "Σ.Α.Σ.", "αΣ 1Σ", "Α\u0301Σ", "ΑΣ\u0301Α"]
     for text, ids in zip(texts, tokenizer.tokenize(texts).to_list(), strict=True):
-        assert theirs.encode(text, add_special_tokens=False).ids == ids, text
+        assert their_tokenizer.encode(text, add_special_tokens=False).ids == ids, text
 
 
 def test_the_hash_tells_merges_apart(textbook):
@@ -211,12 +211,15 @@ def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_dat
     for lowercase in (True, False):
         tokenizer = Tokenizer.from_vocab(learned, lowercase)
         tokenizer.save(tmp_path / str(lowercase))
-        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
-        assert len(theirs) == len(learned) and theirs.mask_token_id == learned.mask_id
-        ids = theirs(texts, add_special_tokens=False)["input_ids"]
+        their_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
+        assert (
+            len(their_tokenizer) == len(learned)
+            and their_tokenizer.mask_token_id == learned.mask_id
+        )
+        ids = their_tokenizer(texts, add_special_tokens=False)["input_ids"]
         for text, one, other in zip(texts, tokenizer.tokenize(texts).to_list(), ids, strict=True):
             assert one == other, text
-    pair = theirs("low", "new")["input_ids"]
+    pair = their_tokenizer("low", "new")["input_ids"]
     assert pair[0] == learned.cls_id and pair.count(learned.sep_id) == 2
 
 

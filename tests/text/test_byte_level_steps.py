@@ -72,11 +72,11 @@ def tokenizer(folder):
 
 def differences(tokenizer, texts):
     """The texts of which the ids differ from the reference's."""
-    theirs = reference().encode_batch(texts, add_special_tokens=False)
+    encodings = reference().encode_batch(texts, add_special_tokens=False)
     return [
         text
         for text, ours, encoding in zip(
-            texts, tokenizer.tokenize(texts).to_list(), theirs, strict=True
+            texts, tokenizer.tokenize(texts).to_list(), encodings, strict=True
         )
         if ours != encoding.ids
     ]
@@ -102,10 +102,12 @@ def test_ids_are_those_of_tokenizers_on_100_000_texts_and_xquad(tokenizer, share
 
 def test_a_mask_takes_the_white_space_before_it(tokenizer):
     texts = ["a [MASK].", "[MASK]", "", " x \n [MASK][MASK] y", "no  mask ", "a\t [MASK] "]
-    theirs = reference()
-    theirs.encode_special_tokens = False
-    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
-    theirs.encode_special_tokens = True
+    their_tokenizer = reference()
+    their_tokenizer.encode_special_tokens = False
+    expected = [
+        encoding.ids for encoding in their_tokenizer.encode_batch(texts, add_special_tokens=False)
+    ]
+    their_tokenizer.encode_special_tokens = True
     assert tokenizer.tokenize_masked(texts).to_list() == expected
 
 
@@ -177,9 +179,11 @@ def test_a_saved_folder_has_the_same_steps(tokenizer, tmp_path):
     assert again.vocabulary.added_tokens == tokenizer.vocabulary.added_tokens
     texts = fuzz.texts(100, seed=2, more=ADDED)
     assert again.tokenize(texts).to_list() == tokenizer.tokenize(texts).to_list()
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    theirs.encode_special_tokens = True
-    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    their_tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    their_tokenizer.encode_special_tokens = True
+    expected = [
+        encoding.ids for encoding in their_tokenizer.encode_batch(texts, add_special_tokens=False)
+    ]
     assert again.tokenize(texts).to_list() == expected
     assert again.template == tokenizer.template
 
@@ -187,11 +191,13 @@ def test_a_saved_folder_has_the_same_steps(tokenizer, tmp_path):
 @pytest.mark.peers
 def test_transformers_opens_the_saved_folder(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     texts = fuzz.texts(500, seed=3, more=ADDED)
-    expected = theirs(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    expected = their_tokenizer(texts, add_special_tokens=False, split_special_tokens=True)[
+        "input_ids"
+    ]
     assert tokenizer.tokenize(texts).to_list() == expected
-    assert theirs("a [MASK].")["input_ids"][2] == tokenizer.vocabulary.mask_id
+    assert their_tokenizer("a [MASK].")["input_ids"][2] == tokenizer.vocabulary.mask_id
 
 
 def test_the_graph_is_the_same_in_tf_data(tokenizer):

@@ -165,16 +165,16 @@ def write(name, tokenizer, folder, **options):
 
 
 @pytest.fixture(scope="module")
-def theirs(learned):
+def their_tokenizers(learned):
     return {name: built(name, *files) for name, files in learned.items()}
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", NAMES)
-def test_transformers_builds_the_same(learned, theirs, name, tmp_path):
+def test_transformers_builds_the_same(learned, their_tokenizers, name, tmp_path):
     vocab, merges = learned[name]
     tokenizer = getattr(transformers, CLASSES[name])(vocab=dict(vocab), merges=list(merges))
-    assert json.loads(tokenizer._tokenizer.to_str()) == json.loads(theirs[name].to_str())
+    assert json.loads(tokenizer._tokenizer.to_str()) == json.loads(their_tokenizers[name].to_str())
     tokenizer.save_pretrained(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"tokenizer.json", "tokenizer_config.json"}
     config = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
@@ -182,12 +182,15 @@ def test_transformers_builds_the_same(learned, theirs, name, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def folders(theirs, tmp_path_factory):
-    return {name: write(name, it, tmp_path_factory.mktemp(name)) for name, it in theirs.items()}
+def folders(their_tokenizers, tmp_path_factory):
+    return {
+        name: write(name, it, tmp_path_factory.mktemp(name))
+        for name, it in their_tokenizers.items()
+    }
 
 
 @pytest.fixture(scope="module")
-def ours(folders):
+def our_tokenizers(folders):
     return {name: Tokenizer.from_folder(folder) for name, folder in folders.items()}
 
 
@@ -199,41 +202,46 @@ def write_pair(folder, vocab, merges):
     return folder
 
 
-def ids_of(theirs, texts):
-    encoded = theirs.encode_batch_fast(texts, add_special_tokens=False)
+def ids_of(their_tokenizer, texts):
+    encoded = their_tokenizer.encode_batch_fast(texts, add_special_tokens=False)
     return [encoding.ids for encoding in encoded]
 
 
-def differing(ours, theirs, texts):
-    ids, expected = ours.tokenize(texts).to_list(), ids_of(theirs, texts)
+def differing(our_tokenizer, their_tokenizer, texts):
+    ids, expected = our_tokenizer.tokenize(texts).to_list(), ids_of(their_tokenizer, texts)
     both = zip(texts, ids, expected, strict=True)
     return [text for text, mine, other in both if mine != other]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_hard_and_random_texts(ours, theirs, name):
-    assert isinstance(ours[name].vocabulary, VOCABULARIES[name])
-    assert differing(ours[name], theirs[name], HARD + random_texts(3000) + CORPUS) == []
-    one_by_one = [ours[name].tokenize([text]).to_list()[0] for text in HARD[:12]]
-    assert one_by_one == ids_of(theirs[name], HARD[:12])
+def test_hard_and_random_texts(our_tokenizers, their_tokenizers, name):
+    assert isinstance(our_tokenizers[name].vocabulary, VOCABULARIES[name])
+    assert (
+        differing(our_tokenizers[name], their_tokenizers[name], HARD + random_texts(3000) + CORPUS)
+        == []
+    )
+    one_by_one = [our_tokenizers[name].tokenize([text]).to_list()[0] for text in HARD[:12]]
+    assert one_by_one == ids_of(their_tokenizers[name], HARD[:12])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "openai-gpt"])
-def test_every_character_of_the_basic_plane(ours, theirs, name):
+def test_every_character_of_the_basic_plane(our_tokenizers, their_tokenizers, name):
     points = [p for p in range(0x10000) if not 0xD800 <= p < 0xE000]
     texts = [text for p in points for text in (chr(p), f"a{chr(p)}b1{chr(p)}2 {chr(p)} !{chr(p)}")]
-    assert list(map(ascii, differing(ours[name], theirs[name], texts))) == []
+    assert list(map(ascii, differing(our_tokenizers[name], their_tokenizers[name], texts))) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("context", ["%s", "a%sb", "1%s2", " %s ", "!%s", "%s%s", "A%s"])
 @pytest.mark.parametrize("name", ["gpt2", "openai-gpt"])
-def test_every_code_point(ours, theirs, name, context):
+def test_every_code_point(our_tokenizers, their_tokenizers, name, context):
     points = [p for p in range(0x110000) if not 0xD800 <= p < 0xE000]
     for first in range(0, len(points), 100_000):
         texts = [context.replace("%s", chr(p)) for p in points[first : first + 100_000]]
-        assert list(map(ascii, differing(ours[name], theirs[name], texts))) == []
+        assert (
+            list(map(ascii, differing(our_tokenizers[name], their_tokenizers[name], texts))) == []
+        )
 
 
 QUICK_TEXTS = [("gpt2", "books/emma.txt"), ("openai-gpt", "xquad/en.json")]
@@ -247,18 +255,18 @@ QUICK_TEXTS = [("gpt2", "books/emma.txt"), ("openai-gpt", "xquad/en.json")]
         for file in ("books/emma.txt", "books/moby_dick_or_the_whale.txt", "xquad/en.json")
     ],
 )
-def test_real_texts(ours, theirs, name, file, shared_data):
+def test_real_texts(our_tokenizers, their_tokenizers, name, file, shared_data):
     text = (shared_data / file).read_text(encoding="utf-8")
-    assert differing(ours[name], theirs[name], [*text.split("\n"), text]) == []
+    assert differing(our_tokenizers[name], their_tokenizers[name], [*text.split("\n"), text]) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_graph_gives_what_the_definition_gives(ours, name):
-    vocabulary = ours[name].vocabulary
+def test_the_graph_gives_what_the_definition_gives(our_tokenizers, name):
+    vocabulary = our_tokenizers[name].vocabulary
     rng = random.Random(shifted(1))
     words = ["".join(rng.choices("abtheßo", k=rng.randint(1, 12))) for _ in range(500)]
     expected = [[vocabulary.id(token) for token in vocabulary.encode_word(w)] for w in words]
-    assert ours[name].tokenize(words).to_list() == expected
+    assert our_tokenizers[name].tokenize(words).to_list() == expected
 
 
 def test_merges_may_make_a_token_in_two_ways():
@@ -278,24 +286,24 @@ def test_merges_may_make_a_token_in_two_ways():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_texts_come_back(ours, theirs, name):
+def test_texts_come_back(our_tokenizers, their_tokenizers, name):
     texts = [" Hello,  world \n don't", "日本 😀!", "the lower, newer", "caf"]
     for text in texts:
-        ids = ids_of(theirs[name], [text])[0]
+        ids = ids_of(their_tokenizers[name], [text])[0]
         for some in (ids, ids[:-1], ids[1:]):  # cut in the middle of a character, too
-            expected = theirs[name].decode(some, skip_special_tokens=False)
-            assert ours[name].detokenize(some) == expected
+            expected = their_tokenizers[name].decode(some, skip_special_tokens=False)
+            assert our_tokenizers[name].detokenize(some) == expected
         if name != "openai-gpt":
-            assert ours[name].detokenize(ids) == text
+            assert our_tokenizers[name].detokenize(ids) == text
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_offsets_are_those_of_the_tokenizers_library(ours, theirs, name):
-    """Where words are one space apart; RoBERTa's, too, leave the space out."""
+def test_offsets_are_those_of_the_tokenizers_library(our_tokenizers, their_tokenizers, name):
+    """Words are one space apart here; RoBERTa's offsets, too, leave the space out."""
     texts = ["It's the naïve bank, 東京 😀 zzyzx!", "the lower newer (2024)", "a"]
-    tokens = ours[name].tokenize_with_offsets(texts)
-    assert tokens.ids.to_list() == ids_of(theirs[name], texts)
-    given = theirs[name].encode_batch(texts, add_special_tokens=False)
+    tokens = our_tokenizers[name].tokenize_with_offsets(texts)
+    assert tokens.ids.to_list() == ids_of(their_tokenizers[name], texts)
+    given = their_tokenizers[name].encode_batch(texts, add_special_tokens=False)
     for text, starts, ends, encoding in zip(
         texts, tokens.starts.to_list(), tokens.ends.to_list(), given, strict=True
     ):
@@ -309,9 +317,9 @@ def test_offsets_are_those_of_the_tokenizers_library(ours, theirs, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_words_and_offsets(ours, name):
+def test_words_and_offsets(our_tokenizers, name):
     texts = [" \n the bank's\n\n 2nd, x!\n ", "naïve日本 😀\ufffd", b"ab\xff cd", "", "  "]
-    tokens = ours[name].tokenize_with_offsets(texts)
+    tokens = our_tokenizers[name].tokenize_with_offsets(texts)
     for text, *row in zip(texts, *(field.to_list() for field in tokens), strict=True):
         raw = text if isinstance(text, bytes) else text.encode()
         text = raw.decode(errors="ignore")
@@ -329,15 +337,15 @@ def test_words_and_offsets(ours, name):
             assert tokenized == (split if name == "openai-gpt" else bank)
         if text == "ab cd":
             assert tokenized == ["ab", "cd"]
-    vocabulary = ours["gpt2"].vocabulary
-    tokenized = ours["gpt2"].tokenize_with_offsets([texts[0].strip()])
+    vocabulary = our_tokenizers["gpt2"].vocabulary
+    tokenized = our_tokenizers["gpt2"].tokenize_with_offsets([texts[0].strip()])
     starts = vocabulary.word_starts(tokenized.ids.to_list()[0])
     assert starts.tolist() == tokenized.word_starts.to_list()[0]
 
 
-@pytest.mark.parametrize("of_json", [False, True])
+@pytest.mark.parametrize("json_adds_space", [False, True])
 @pytest.mark.parametrize(
-    "of_class, config, expected",
+    "tokenizer_class, config, expected",
     [
         ("GPT2Tokenizer", {}, False),
         ("GPT2Tokenizer", {"add_prefix_space": True}, True),
@@ -347,35 +355,35 @@ def test_words_and_offsets(ours, name):
     ],
 )
 def test_where_a_space_before_every_text_is_written(
-    of_json, of_class, config, expected, learned, tmp_path
+    json_adds_space, tokenizer_class, config, expected, learned, tmp_path
 ):
-    """As transformers 5: GPT-2's class reads its config alone, and others the tokenizer.json."""
-    theirs = built("gpt2", *learned["gpt2"], add_prefix_space=of_json)
-    folder = write("gpt2", theirs, tmp_path, tokenizer_class=of_class, **config)
+    """GPT-2's class of transformers 5 reads its config alone, and others the tokenizer.json."""
+    their_tokenizer = built("gpt2", *learned["gpt2"], add_prefix_space=json_adds_space)
+    folder = write("gpt2", their_tokenizer, tmp_path, tokenizer_class=tokenizer_class, **config)
     vocabulary = Tokenizer.from_folder(folder).vocabulary
-    assert vocabulary.prefix_space == (of_json if expected is None else expected)
+    assert vocabulary.prefix_space == (json_adds_space if expected is None else expected)
 
 
 def test_a_space_before_every_text(learned, tmp_path):
     vocab, merges = learned["gpt2"]
-    theirs = built("gpt2", vocab, merges, add_prefix_space=True)
+    their_tokenizer = built("gpt2", vocab, merges, add_prefix_space=True)
     (tmp_path / "theirs").mkdir()
-    folder = write("gpt2", theirs, tmp_path / "theirs", add_prefix_space=True)
-    ours = Tokenizer.from_folder(folder)
-    assert ours.vocabulary.prefix_space
-    assert differing(ours, theirs, HARD + random_texts(500)) == []
-    tokens = ours.tokenize_with_offsets(["the bank", "\na", ".", ""])
+    folder = write("gpt2", their_tokenizer, tmp_path / "theirs", add_prefix_space=True)
+    our_tokenizer = Tokenizer.from_folder(folder)
+    assert our_tokenizer.vocabulary.prefix_space
+    assert differing(our_tokenizer, their_tokenizer, HARD + random_texts(500)) == []
+    tokens = our_tokenizer.tokenize_with_offsets(["the bank", "\na", ".", ""])
     assert tokens.starts.to_list()[0][0] == 0 and tokens.ends.to_list()[2][-1] == 1
     assert (tokens.ends >= tokens.starts).values.numpy().all()
-    ours.save(tmp_path / "ours")
+    our_tokenizer.save(tmp_path / "ours")
     again = Tokenizer.from_folder(tmp_path / "ours")
     assert (
         again.vocabulary
-        == ours.vocabulary
+        == our_tokenizer.vocabulary
         != Tokenizer.from_folder(write_pair(tmp_path, vocab, merges)).vocabulary
     )
     opened = tokenizers.Tokenizer.from_file(str(tmp_path / "ours" / "tokenizer.json"))
-    assert differing(ours, opened, HARD) == []
+    assert differing(our_tokenizer, opened, HARD) == []
 
 
 def by_tokenizers(folder):
@@ -391,28 +399,31 @@ OPENERS = [by_tokenizers, pytest.param(by_transformers, marks=pytest.mark.peers)
 
 @pytest.mark.parametrize("opener", OPENERS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_folder_of_ours_opens_elsewhere(ours, theirs, name, opener, tmp_path):
-    ours[name].save(tmp_path)
+def test_a_folder_of_ours_opens_elsewhere(our_tokenizers, their_tokenizers, name, opener, tmp_path):
+    our_tokenizers[name].save(tmp_path)
     opened = opener(tmp_path)
-    assert opened.get_vocab_size() == len(ours[name])
-    assert differing(ours[name], opened, HARD + random_texts(300)) == []
+    assert opened.get_vocab_size() == len(our_tokenizers[name])
+    assert differing(our_tokenizers[name], opened, HARD + random_texts(300)) == []
     for text in ("the bank's", " Hello 日本"):
         ids = ids_of(opened, [text])[0]
-        assert opened.decode(ids) == theirs[name].decode(ids)
+        assert opened.decode(ids) == their_tokenizers[name].decode(ids)
     pair = opened.encode("the bank", "a newer one").ids
-    assert pair == theirs[name].encode("the bank", "a newer one").ids
+    assert pair == their_tokenizers[name].encode("the bank", "a newer one").ids
     again = Tokenizer.from_folder(tmp_path)
-    assert again.vocabulary == ours[name].vocabulary and again.template == ours[name].template
+    assert (
+        again.vocabulary == our_tokenizers[name].vocabulary
+        and again.template == our_tokenizers[name].template
+    )
     assert again.lowercase is (name == "openai-gpt")
-    copied = pickle.loads(pickle.dumps(ours[name]))
-    assert copied.vocabulary == ours[name].vocabulary
+    copied = pickle.loads(pickle.dumps(our_tokenizers[name]))
+    assert copied.vocabulary == our_tokenizers[name].vocabulary
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_two_files_of_older_folders_are_enough(ours, learned, name, tmp_path):
+def test_the_two_files_of_older_folders_are_enough(our_tokenizers, learned, name, tmp_path):
     tokenizer = Tokenizer.from_folder(write_pair(tmp_path, *learned[name]))
-    assert tokenizer.vocabulary == ours[name].vocabulary
-    assert tokenizer.template == ours[name].template
+    assert tokenizer.vocabulary == our_tokenizers[name].vocabulary
+    assert tokenizer.template == our_tokenizers[name].template
     assert (tokenizer.template == PLAIN_TEMPLATE) is (name != "roberta")
     assert tokenizer.lowercase is (name == "openai-gpt")
 
@@ -420,13 +431,15 @@ def test_the_two_files_of_older_folders_are_enough(ours, learned, name, tmp_path
 @pytest.mark.peers
 def test_a_pad_token_that_a_folder_adds(learned, tmp_path):
     vocab, merges = learned["gpt2"]
-    theirs = transformers.GPT2Tokenizer(vocab=dict(vocab), merges=list(merges), pad_token="<pad>")
-    theirs.save_pretrained(tmp_path)
+    their_tokenizer = transformers.GPT2Tokenizer(
+        vocab=dict(vocab), merges=list(merges), pad_token="<pad>"
+    )
+    their_tokenizer.save_pretrained(tmp_path)
     for files in ((), ("vocab.json", "merges.txt")):  # version 5 writes none of these
         if files:
             write_pair(tmp_path, vocab, merges)
         tokenizer = Tokenizer.from_folder(tmp_path)
-        assert tokenizer.vocabulary.pad_id == theirs.pad_token_id == len(tokenizer) - 1
+        assert tokenizer.vocabulary.pad_id == their_tokenizer.pad_token_id == len(tokenizer) - 1
         assert tokenizer.special_tokens == SpecialTokens(
             pad="<pad>", unk=END_OF_TEXT, bos=END_OF_TEXT, eos=END_OF_TEXT
         )
@@ -452,22 +465,22 @@ def test_a_learned_byte_level_vocabulary(opener, tmp_path):
         learn_byte_level_bpe(counts, size=200)
 
 
-def test_the_case_of_a_vocabulary_is_given(ours):
+def test_the_case_of_a_vocabulary_is_given(our_tokenizers):
     with pytest.raises(ValueError, match="`lowercase` must be False"):
-        Tokenizer(ours["gpt2"].vocabulary, lowercase=True)
+        Tokenizer(our_tokenizers["gpt2"].vocabulary, lowercase=True)
     with pytest.raises(ValueError, match="`lowercase` must be True"):
-        Tokenizer(ours["openai-gpt"].vocabulary, lowercase=False)
-    assert Tokenizer.from_vocab(ours["gpt2"].vocabulary).lowercase is False
+        Tokenizer(our_tokenizers["openai-gpt"].vocabulary, lowercase=False)
+    assert Tokenizer.from_vocab(our_tokenizers["gpt2"].vocabulary).lowercase is False
 
 
-def test_names_of_tokens(ours):
-    vocabulary = ours["gpt2"].vocabulary
+def test_names_of_tokens(our_tokenizers):
+    vocabulary = our_tokenizers["gpt2"].vocabulary
     assert vocabulary.token_name(vocabulary.id("Ġthe")) == " the"
     assert vocabulary.token_text(vocabulary.id("Ġthe")) == "the"
     assert vocabulary.token_name(vocabulary.id("ð")) == "ð"  # a part of a character
     assert vocabulary.token_name(vocabulary.id("Ċ")) == "\n"
     assert vocabulary.token_name(vocabulary.id(END_OF_TEXT)) == END_OF_TEXT
-    gpt = ours["openai-gpt"].vocabulary
+    gpt = our_tokenizers["openai-gpt"].vocabulary
     assert gpt.token_name(gpt.id("the</w>")) == "the" and gpt.token_name(gpt.id("th")) == "th@@"
 
 

@@ -158,16 +158,18 @@ def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(books, shared_data)
     left_out = shared_data / "books" / "emma.txt"
     counts = books.counts(*(path for path in books.paths if path != left_out))
     ours = learn_wordpiece(counts, size=8000)
-    theirs = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
-    theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    their_tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
+    their_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=8000, special_tokens=list(SPECIAL_TOKENS), show_progress=False
     )
-    theirs.train_from_iterator((" ".join([word] * n) for word, n in counts.items()), trainer)
-    assert len(ours) == theirs.get_vocab_size() == 8000
+    their_tokenizer.train_from_iterator(
+        (" ".join([word] * n) for word, n in counts.items()), trainer
+    )
+    assert len(ours) == their_tokenizer.get_vocab_size() == 8000
     words = books.counts(left_out)
     lengths = []
-    for tokens in (set(ours.tokens), set(theirs.get_vocab())):
+    for tokens in (set(ours.tokens), set(their_tokenizer.get_vocab())):
         lengths.append(sum(len(longest_tokens(word, tokens)) * n for word, n in words.items()))
     assert lengths[0] < 1.01 * lengths[1]
     assert lengths[0] < 1.09 * sum(words.values())

@@ -20,10 +20,12 @@ CHAINS = [
 
 @pytest.mark.parametrize("names", CHAINS, ids="-".join)
 def test_texts_are_those_of_tokenizers(names):
-    theirs = normalizers.Sequence([getattr(normalizers, NORMALIZERS[name])() for name in names])
+    their_normalizer = normalizers.Sequence(
+        [getattr(normalizers, NORMALIZERS[name])() for name in names]
+    )
     step = normalized(tf.constant(TEXTS), names)
     assert [text.decode() for text in step.texts.numpy()] == [
-        theirs.normalize_str(text) for text in TEXTS
+        their_normalizer.normalize_str(text) for text in TEXTS
     ]
 
 

@@ -63,14 +63,14 @@ def ids_of(template, *texts):
 
 @pytest.mark.parametrize("processor", PROCESSORS.values(), ids=PROCESSORS)
 def test_rows_are_those_of_the_tokenizers_library(processor):
-    theirs = tokenizers.Tokenizer(
+    their_tokenizer = tokenizers.Tokenizer(
         tokenizers.models.WordLevel({p: i for i, p in enumerate(VOCABULARY.tokens)}, "[UNK]")
     )
-    theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    theirs.post_processor = processor
+    their_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    their_tokenizer.post_processor = processor
     template = read(processor)
     for texts in (["a b c"], ["a"], ["a b c", "d e"], ["a", "b"]):
-        encoding = theirs.encode(*texts)
+        encoding = their_tokenizer.encode(*texts)
         sequences = [[VOCABULARY.id(word) for word in text.split()] for text in texts]
         ids, segments = ids_of(template, *sequences)
         assert (encoding.ids, encoding.type_ids) == (ids, segments)
@@ -127,10 +127,10 @@ def test_a_folder_keeps_the_template_and_transformers_has_the_same_ids(tmp_path,
     tokenizer.save(tmp_path)
     assert Tokenizer.from_folder(tmp_path).template == template
     assert Tokenizer.from_vocab(tmp_path).template == template
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for texts in (["A b"], ["c", "d E"]):
         sequences = tokenizer.tokenize(texts).to_list()
-        assert theirs(*texts)["input_ids"] == ids_of(template, *sequences)[0]
+        assert their_tokenizer(*texts)["input_ids"] == ids_of(template, *sequences)[0]
     Tokenizer(VOCABULARY, lowercase=True).save(tmp_path, overwrite=True)
     assert Tokenizer.from_folder(tmp_path).template == BERT_TEMPLATE
 
@@ -177,8 +177,8 @@ def test_roberta_pairs_are_those_of_transformers(tmp_path):
     content = json.loads((tmp_path / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps(content | {"post_processor": processor}))
     assert Tokenizer.from_folder(tmp_path).template == template
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    assert (theirs.pad_token_id, theirs.mask_token) == (1, None)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert (their_tokenizer.pad_token_id, their_tokenizer.mask_token) == (1, None)
     texts = ["ab a", "c"], ["b", "a c ab"]
     inputs = frame(
         [tokenizer.tokenize(column) for column in texts],
@@ -186,7 +186,7 @@ def test_roberta_pairs_are_those_of_transformers(tmp_path):
         names=("input_ids", "input_mask", "segment_ids"),
         max_length=16,
     )
-    encoding = theirs(*map(list, texts), padding=True, return_token_type_ids=True)
+    encoding = their_tokenizer(*map(list, texts), padding=True, return_token_type_ids=True)
     names = ("input_ids", "attention_mask", "token_type_ids")
     for name, tensor in zip(names, inputs.values(), strict=True):
         assert tensor.numpy().tolist() == encoding[name]

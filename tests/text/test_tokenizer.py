@@ -99,7 +99,7 @@ def test_detokenize(tokenizer):
 
 
 def normal(text, lowercase):
-    """What becomes of a stretch of the user's string, in plain Python."""
+    """Normalizes a stretch of the user's string, in plain Python."""
     characters = [
         c for c in text if unicodedata.category(c) not in ("Cf", "Cs") and c not in "\x00\ufffd"
     ]
@@ -155,11 +155,11 @@ def test_offsets_of_hard_strings(tokenizer, minilm):
 
 
 def test_offsets_do_not_depend_on_the_batch(tokenizer):
-    together = tokenizer.tokenize_with_offsets(HARD)
+    all_tokens = tokenizer.tokenize_with_offsets(HARD)
     for i, text in enumerate(HARD):
         alone = tokenizer.tokenize_with_offsets([text])
-        for name in together._fields:
-            one, many = getattr(alone, name).to_list()[0], getattr(together, name).to_list()[i]
+        for name in all_tokens._fields:
+            one, many = getattr(alone, name).to_list()[0], getattr(all_tokens, name).to_list()[i]
             assert one == many, (name, text)
 
 
@@ -231,10 +231,10 @@ def test_hugging_face_opens_a_saved_folder_with_the_same_ids(minilm_folder, tmp_
     for lowercase in (True, False):
         tokenizer = Tokenizer.from_vocab(minilm_folder / "vocab.txt", lowercase)
         tokenizer.save(tmp_path / str(lowercase))
-        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
-        assert theirs.mask_token == "[MASK]" and len(theirs) == len(tokenizer)
+        their_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
+        assert their_tokenizer.mask_token == "[MASK]" and len(their_tokenizer) == len(tokenizer)
         for text, ids in zip(texts, tokenizer.tokenize(texts).to_list(), strict=True):
-            assert theirs(text, add_special_tokens=False)["input_ids"] == ids, text
+            assert their_tokenizer(text, add_special_tokens=False)["input_ids"] == ids, text
 
 
 @pytest.mark.peers

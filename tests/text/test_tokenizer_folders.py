@@ -18,7 +18,7 @@ def ids(tokens):
 
 
 def tokenizer_json(**changes):
-    """What transformers 5 saves of a BERT tokenizer, as far as it matters."""
+    """The file that transformers 5 saves of a BERT tokenizer, as far as it matters."""
     return {
         "added_tokens": [{"id": i, "content": token} for i, token in enumerate(SPECIAL_TOKENS)],
         "normalizer": {"type": "BertNormalizer", "lowercase": True, "strip_accents": None},

@@ -15,7 +15,7 @@ from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 
 MARKED = SpecialTokens(pad="[PAD]", unk="[UNK]", cls="<a:b>", sep="$A", bos="<a:b>", start="2")
 TEXTS = ["The banks b", "", "İ naïve, (b)", "[CLS] the", "a\u2017b the\tbank\n東京"]
-OF_WORDS = [("t", "h"), ("th", "e"), ("b", "a")]
+WORD_MERGES = [("t", "h"), ("th", "e"), ("b", "a")]
 
 
 def tokens_of(merges, *symbols):
@@ -29,7 +29,9 @@ VOCABULARIES = {
         False,
     ),
     "bpe": (
-        BpeVocabulary(tokens_of(OF_WORDS, *SPECIAL_TOKENS, END_OF_WORD, *"thebankc(,"), OF_WORDS),
+        BpeVocabulary(
+            tokens_of(WORD_MERGES, *SPECIAL_TOKENS, END_OF_WORD, *"thebankc(,"), WORD_MERGES
+        ),
         True,
     ),
     "gpt": (
@@ -81,17 +83,19 @@ def test_ids_and_segments_are_those_of_this_library(tmp_path, name):
     template = template_of(vocabulary)
     ours = Tokenizer(vocabulary, lowercase=lowercase, template=template)
     ours.save(tmp_path)
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    assert [theirs.id_to_token(id) for id in range(theirs.get_vocab_size())] == [*vocabulary.tokens]
+    their_tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert [their_tokenizer.id_to_token(id) for id in range(their_tokenizer.get_vocab_size())] == [
+        *vocabulary.tokens
+    ]
     texts = [text for text in TEXTS if "[CLS]" not in text]  # a special token to them
     ids = ours.tokenize(texts).to_list()
-    assert [theirs.encode(text, add_special_tokens=False).ids for text in texts] == ids
+    assert [their_tokenizer.encode(text, add_special_tokens=False).ids for text in texts] == ids
     for count in (1, 2):
         expected = [
             ([vocabulary.id(part)] if isinstance(part, str) else ids[2 * part], segment)
             for part, segment in template.parts(count)
         ]
-        encoding = theirs.encode(*(texts[0], texts[2])[:count])
+        encoding = their_tokenizer.encode(*(texts[0], texts[2])[:count])
         assert encoding.ids == [id for part, _ in expected for id in part]
         assert encoding.type_ids == [segment for part, segment in expected for _ in part]
     again = Tokenizer.from_folder(tmp_path)

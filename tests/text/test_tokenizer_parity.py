@@ -33,7 +33,7 @@ def tokenizers(minilm_folder):
 
 
 def digest(tokenizer, texts):
-    """As `Digest` of the reference: each row's length, then its ids."""
+    """The digest of the reference's `Digest`: each row's length, then its ids."""
     sha256 = hashlib.sha256()
     for start in range(0, len(texts), 10_000):
         ids = tokenizer.tokenize(texts[start : start + 10_000])
@@ -57,7 +57,7 @@ def test_hard_strings(tokenizers, case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_hard_strings_one_by_one(tokenizers, case):
-    """What stands beside a text in its batch must not change its ids."""
+    """The other texts of a batch must not change the ids of a text."""
     for name, text in made.HARD.items():
         assert (
             tokenizers[case].tokenize([text])[0].numpy().tolist() == (reference[case]["hard"][name])

@@ -26,7 +26,7 @@ def test_tokens_that_cannot_be_looked_for_are_one_sentence(tmp_path, tokens, sen
 
 @pytest.mark.parametrize("learn", [learn_wordpiece, learn_bpe])
 def test_no_token_is_learned_that_cannot_be_looked_for(learn):
-    """Of a script without spaces a frequent sentence is a word: here of 360 bytes."""
+    """A frequent sentence of a script without spaces is a word: here of 360 bytes."""
     sentence = "".join(chr(0x0E01 + i % 40) for i in range(120))
     vocabulary = learn({sentence: 1000, "a": 3}, size=400)
     assert 128 < max(len(token.encode("utf-8")) for token in vocabulary.tokens) <= 256

@@ -51,7 +51,7 @@ def reference():
 def differences(tokenizer, reference, texts):
     """The texts of which the ids differ from the reference's."""
     rows = zip(texts, tokenizer.tokenize(texts).to_list(), reference.encode(texts), strict=True)
-    return [text for text, ours, theirs in rows if ours != theirs]
+    return [text for text, our_ids, their_ids in rows if our_ids != their_ids]
 
 
 def test_ids_are_those_of_sentencepiece(tokenizer, reference):
@@ -122,7 +122,7 @@ def test_the_ids_of_fairseq(tmp_path, family):
     assert (again.template, again.vocabulary) == (tokenizer.template, tokenizer.vocabulary)
 
 
-OF_FAMILIES = {
+FAMILY_FILES = {
     "deberta-v2": (bert_model, "spm.model", {"vocab_type": "spm", "do_lower_case": False}),
     "albert": (albert_model, "spiece.model", {"tokenizer_class": "AlbertTokenizer"}),
     "xlm-roberta": (model, "sentencepiece.bpe.model", None),
@@ -132,11 +132,11 @@ OF_FAMILIES = {
 
 @pytest.mark.parametrize(
     "family, count",
-    [*((family, 1000) for family in OF_FAMILIES)]
-    + [pytest.param(family, 100_000, marks=pytest.mark.slow) for family in OF_FAMILIES],
+    [*((family, 1000) for family in FAMILY_FILES)]
+    + [pytest.param(family, 100_000, marks=pytest.mark.slow) for family in FAMILY_FILES],
 )
 def test_offsets_lead_to_the_users_string(tmp_path, family, count):
-    read, name, config = OF_FAMILIES[family]
+    read, name, config = FAMILY_FILES[family]
     tokenizer = Tokenizer.from_folder(write(tmp_path / "given", read(), name=name, config=config))
     for seed in range(1, 1 + -(-count // 10_000)):
         check_offsets(
@@ -205,12 +205,12 @@ def test_the_charsmap_is_read_as_sentencepiece_reads_it():
     )
     for character in "A１㎏ﬁaé\u3000東":
         ours = sp.mapped(charsmap, character)
-        theirs = normalizer.normalize(f"x{character}x")[1:-1]
-        assert (character if ours is None else ours) == theirs
+        expected = normalizer.normalize(f"x{character}x")[1:-1]
+        assert (character if ours is None else ours) == expected
 
 
 def test_a_tokenizer_json_in_the_shape_of_xlm_r(tmp_path):
-    """As published: Precompiled alone, and white space taken out by the splitting."""
+    """The published steps: Precompiled alone, and white space taken out by the splitting."""
     tokenizer = Tokenizer.from_folder(
         write(tmp_path / "given", model(), name="sentencepiece.bpe.model")
     )
@@ -234,18 +234,20 @@ def test_a_tokenizer_json_in_the_shape_of_xlm_r(tmp_path):
 def test_tokenizers_reads_nearly_all_texts_the_same(tokenizer, tmp_path):
     """The differences are those that docs/moving_from_transformers.md says."""
     tokenizer.save(tmp_path)
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    theirs.encode_special_tokens = True
+    their_tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    their_tokenizer.encode_special_tokens = True
     texts = [*SENTENCES, *fuzz.WORDS, "", " ", "  a  b "]
-    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    expected = [
+        encoding.ids for encoding in their_tokenizer.encode_batch(texts, add_special_tokens=False)
+    ]
     assert tokenizer.tokenize(texts).to_list() == expected
     first, last = (tokenizer.vocabulary.id(token) for token in ("[CLS]", "[SEP]"))
     a, b = tokenizer.tokenize(["a", "b"]).to_list()
-    assert theirs.encode("a", "b").ids == [first, *a, last, *b, last]
+    assert their_tokenizer.encode("a", "b").ids == [first, *a, last, *b, last]
 
 
 def albert_text(text):
-    """As google-research/albert's `preprocess_text` reads a text, but for white space."""
+    """Reads a text as google-research/albert's `preprocess_text` does, but for white space."""
     text = text.replace("``", '"').replace("''", '"')
     text = unicodedata.normalize("NFKD", text)
     return "".join(c for c in text if not unicodedata.category(c).startswith("M")).lower()
@@ -278,14 +280,16 @@ def test_alberts_texts_are_folded_before(tmp_path, named):
     assert again.vocabulary == tokenizer.vocabulary
     assert again.tokenize(texts).to_list() == expected
     # `tokenizers` reads the same steps.
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json"))
-    theirs.encode_special_tokens = True
-    ids = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    their_tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json"))
+    their_tokenizer.encode_special_tokens = True
+    ids = [
+        encoding.ids for encoding in their_tokenizer.encode_batch(texts, add_special_tokens=False)
+    ]
     assert ids == expected
 
 
 def debertas_steps():
-    """As transformers 5 writes them for DeBERTa."""
+    """The steps that transformers 5 writes for DeBERTa."""
     spaces = {"type": "Replace", "pattern": {"Regex": r"\s{2,}|[\n\r\t]"}, "content": " "}
     strip = {"type": "Strip", "strip_left": False, "strip_right": True}
     return {"type": "Sequence", "normalizers": [spaces, {"type": "NFC"}, strip]}
@@ -296,13 +300,15 @@ def test_white_space_becomes_single_spaces(tokenizer, tmp_path):
     content = json.loads((tmp_path / "tokenizer.json").read_text())
     content["normalizer"] = debertas_steps()
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    theirs.encode_special_tokens = True
+    their_tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    their_tokenizer.encode_special_tokens = True
     ours = Tokenizer.from_folder(tmp_path)
     assert ours.vocabulary.normalizers == ("single_spaces", "nfc")
     texts = ["a\nb", "\ta \u3000 the\r\n", " x", "", "a\xa0b", "the bank\t\t", "\u2003\n"]
     texts += [*SENTENCES, "Cafe\u0301  du\tMonde"]
-    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    expected = [
+        encoding.ids for encoding in their_tokenizer.encode_batch(texts, add_special_tokens=False)
+    ]
     assert ours.tokenize(texts).to_list() == expected
     tokens = ours.tokenize_with_offsets(texts)
     for text, starts, ends in zip(
@@ -333,8 +339,8 @@ def test_more_special_tokens_are_appended(tokenizer):
 @pytest.mark.peers
 def test_transformers_opens_a_saved_folder(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     texts = [*SENTENCES, *fuzz.WORDS]
-    expected = theirs(texts, add_special_tokens=False)["input_ids"]
+    expected = their_tokenizer(texts, add_special_tokens=False)["input_ids"]
     assert tokenizer.tokenize(texts).to_list() == expected
-    assert theirs.mask_token_id == tokenizer.vocabulary.mask_id
+    assert their_tokenizer.mask_token_id == tokenizer.vocabulary.mask_id

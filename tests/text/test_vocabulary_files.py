@@ -89,7 +89,7 @@ def test_a_killed_save_is_never_read_as_a_mixture(tmp_path):
 
 @pytest.mark.parametrize("missing", ["vocab.json", "merges.txt", "tokenizer_config.json"])
 def test_a_part_of_a_folder_is_rejected_and_not_taken_for_uncased(tmp_path, missing):
-    """As a run that was killed between its files once left it."""
+    """A run that was killed between its files once left one."""
     write_folder(tmp_path, NEW["bpe"], lowercase=False)
     (tmp_path / "tokenizer.json").unlink()
     assert open_folder(tmp_path) == (NEW["bpe"], False, BERT_TEMPLATE)
@@ -113,8 +113,8 @@ def test_another_tokenizer_is_replaced_only_if_asked(tmp_path):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     write_folder(tmp_path, NEW["wordpiece"], overwrite=True, lowercase=True)
     assert open_folder(tmp_path) == (NEW["wordpiece"], True, BERT_TEMPLATE)
-    of_both = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
-    assert names(tmp_path) == of_both
+    names_of_both = ["config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+    assert names(tmp_path) == names_of_both
 
 
 @pytest.mark.parametrize("algorithm", NEW)

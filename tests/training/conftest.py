@@ -8,7 +8,7 @@ from keras_bert.base.ownership import files_below
 from keras_bert.training.run_files import RECORDS, is_of_run
 
 # The tests' own names of files that no run wrote.
-_OF_TESTS = ("mine", "notes.txt")
+_TEST_FILES = ("mine", "notes.txt")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -16,14 +16,14 @@ def _every_file_of_a_run_is_known(tmp_path_factory):
     base = tmp_path_factory.getbasetemp()
     before = {*base.iterdir()}
     yield
-    of_module = {*base.iterdir()} - before
-    folders = [path.parent for folder in of_module for path in folder.rglob("run.json")]
+    new_folders = {*base.iterdir()} - before
+    folders = [path.parent for folder in new_folders for path in folder.rglob("run.json")]
     unknown = [
         path
         for folder in filter(_is_run, folders)
         for path in files_below(folder, RECORDS)
         if not is_of_run(path.relative_to(folder).as_posix())
-        and not path.name.startswith(_OF_TESTS)
+        and not path.name.startswith(_TEST_FILES)
     ]
     assert not unknown, "\n".join(map(str, unknown))
 

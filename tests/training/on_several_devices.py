@@ -37,7 +37,7 @@ from keras_bert.tasks.classification.ranking_losses import ListLoss
 from keras_bert.tasks.losses import GlobalMean, LossOfWholeBatch
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
-from keras_bert.tasks.text_embedding.losses import OF_ROWS, GroupLoss
+from keras_bert.tasks.text_embedding.losses import ROW_LOSSES, GroupLoss
 from keras_bert.training import devices as devices_of_runs
 from keras_bert.training import loop
 from keras_bert.training.finetune import finetune
@@ -228,8 +228,8 @@ def test_text_vectors_on_four_devices_follow_those_on_one(data, loss):
     rows = make_rng(7).choice(["good", "bad", "film", "plot", *"abcdefgh"], (45, 3, 6))
     lengths = np.arange(3 * 45).reshape(45, 3) % 5 + 2  # of which devices have other longest ones
     lines = [
-        "\t".join(" ".join(text[:n]) for text, n in zip(row, of_row, strict=True))
-        for row, of_row in zip(rows, lengths, strict=True)
+        "\t".join(" ".join(text[:n]) for text, n in zip(row, row_lengths, strict=True))
+        for row, row_lengths in zip(rows, lengths, strict=True)
     ]
     head = "anchor\tpositive\tnegative\n"
     (data / "pairs.tsv").write_text(head + "".join(f"{line}\n" for line in lines))
@@ -265,8 +265,8 @@ def test_parts_of_a_step_on_two_devices_train_as_the_whole_step_on_one(data):
     given = pretraining(data, None, batch_size=8, strategy="mirrored")
     given["data"] = data / "varied"
     for count in (1, 2):
-        of_run = {"output": data / f"parts-{count}", "gradient_accumulation": count}
-        child = Child(data / "log", pretrain_on, count, given | of_run)
+        run_arguments = {"output": data / f"parts-{count}", "gradient_accumulation": count}
+        child = Child(data / "log", pretrain_on, count, given | run_arguments)
         assert child.wait() == 0, child.said[-3000:]
     results, expected = (metrics_of(data / f"parts-{count}") for count in (2, 1))
     assert_same_histories(results, expected, to=1e-5)
@@ -278,8 +278,8 @@ def test_pre_training_on_two_devices_follows_that_on_one_and_goes_on_bit_by_bit(
     given = {**pretraining(data, None, strategy="mirrored"), "data": "ram://rows"}
     child = Child(data / "log", pretrain_on, 2, {**given, "output": whole}, copied=(12, part))
     assert child.wait() == 0, child.said[-3000:]
-    held = sorted(path.name for path in (part / "checkpoints").iterdir())
-    assert held == ["step-000000005.safetensors", "step-000000010.safetensors"]
+    checkpoints = sorted(path.name for path in (part / "checkpoints").iterdir())
+    assert checkpoints == ["step-000000005.safetensors", "step-000000010.safetensors"]
     child = Child(data / "log", pretrain_on, 2, {**given, "output": part})
     assert child.wait() == 0, child.said[-3000:]
     assert_same_histories(metrics_of(whole), alone, to=1e-5)
@@ -328,13 +328,13 @@ def work(
     return status
 
 
-def two_workers(folder, outputs, command, arguments, *, of_chief=None, of_follower=None):
+def two_workers(folder, outputs, command, arguments, *, chief_options=None, follower_options=None):
     """-> the exit statuses of two workers, each told more of itself, and what they said."""
     given = [{**arguments, "output": output} for output in outputs]
     with held_ports(2) as address:
         children = [
             Child(folder / f"log{n}", work, address, n, command, given[n], **options)
-            for n, options in enumerate((of_chief or {}, of_follower or {}))
+            for n, options in enumerate((chief_options or {}, follower_options or {}))
         ]
         return [child.wait() for child in children], [child.said for child in children]
 
@@ -353,7 +353,7 @@ def held_ports(count):
 def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_does(data, alone):
     given = pretraining(data, None)
     outputs = [data / "pretrained", data / "not-written"]
-    statuses, said = two_workers(data, outputs, "pretrain", given, of_chief={"dies_after": 7})
+    statuses, said = two_workers(data, outputs, "pretrain", given, chief_options={"dies_after": 7})
     assert statuses == [-signal.SIGKILL, 2], said
     assert said[1].endswith(
         "keras-bert: Another worker has ended. Interrupted. Run the same command "
@@ -369,7 +369,9 @@ def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_
 def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data, tuned_alone):
     given = finetuning(data, None, dropout=0.0)
     outputs = [data / "chief", data / "follower"]
-    statuses, said = two_workers(data, outputs, "finetune", given, of_follower={"dies_after": 7})
+    statuses, said = two_workers(
+        data, outputs, "finetune", given, follower_options={"dies_after": 7}
+    )
     assert statuses == [2, -signal.SIGKILL], said
     assert said[0].endswith(
         "keras-bert: Another worker has ended. Interrupted. Checkpoint saved "
@@ -377,7 +379,9 @@ def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data, tun
     )
     heard = data / "heard"
     slow, waits = {"hears": heard}, {"awaited": heard}
-    statuses, said = two_workers(data, outputs, "finetune", given, of_chief=waits, of_follower=slow)
+    statuses, said = two_workers(
+        data, outputs, "finetune", given, chief_options=waits, follower_options=slow
+    )
     assert statuses == [0, 0], said
     assert "Next: keras-bert predict" in said[0] and "Next:" not in said[1]
     assert not outputs[1].exists()  # only the chief writes
@@ -445,8 +449,8 @@ def test_replicas_get_the_rows_of_a_batch_in_order_each_row_once(data):
 
 def test_workers_get_the_parts_of_their_replicas():
     batches = tf.data.Dataset.range(21).batch(8)  # of 8, 8 and 5 rows
-    of_worker = [parts(batches, range(2 * n, 2 * n + 2), count=4) for n in range(2)]
-    rows_of_workers = [[part.numpy().tolist() for (part,) in one] for one in of_worker]
+    parts_of_workers = [parts(batches, range(2 * n, 2 * n + 2), count=4) for n in range(2)]
+    rows_of_workers = [[part.numpy().tolist() for (part,) in one] for one in parts_of_workers]
     assert rows_of_workers[0] == [[0, 1], [2, 3], [8, 9], [10, 11], [16], [17]]
     assert rows_of_workers[1] == [[4, 5], [6, 7], [12, 13], [14, 15], [18], [19, 20]]
 
@@ -500,7 +504,7 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
         replicas = strategy.experimental_distribute_values_from_function(
             lambda c: [x[slice(*edges[c.replica_id_in_sync_group])] for x in batch]
         )
-        results = strategy.run(lambda of_replica: gradient(loss, *of_replica), [replicas])
+        results = strategy.run(lambda replica: gradient(loss, *replica), [replicas])
         losses, slopes = (strategy.experimental_local_results(result) for result in results)
     assert [4 * float(value) for value in losses] == pytest.approx([float(expected)] * 4)
     np.testing.assert_allclose(np.concatenate(slopes), slope, atol=1e-7)
@@ -535,7 +539,7 @@ def test_a_loss_of_a_whole_batch_is_that_of_one_device(name):
     vectors = tf.constant(rng.normal(size=(7, texts, 4)), tf.float32)
     labels = tf.ones([7, 3]) if texts == 3 else tf.constant(rng.integers(0, 2, (7, 1)), tf.float32)
     batch = [labels, vectors]
-    if name in OF_ROWS:
+    if name in ROW_LOSSES:
         batch.append(tf.range(7, dtype=tf.float32))
     check_of_whole_batch(GroupLoss(name, **GROUP_LOSSES[name]), batch)
 
@@ -557,7 +561,7 @@ def check_of_whole_batch(loss, batch):
                 lambda c, edges=edges: [x[slice(*edges[c.replica_id_in_sync_group])] for x in batch]
             )
             results = strategy.run(
-                lambda of_replica, whole=whole: gradient(whole, *of_replica), [replicas]
+                lambda replica, whole=whole: gradient(whole, *replica), [replicas]
             )
             losses, slopes = (strategy.experimental_local_results(result) for result in results)
         assert [4 * float(x) for x in losses] == pytest.approx([float(expected)] * 4, rel=1e-5)

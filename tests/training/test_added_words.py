@@ -56,9 +56,9 @@ def test_examples_have_the_tokens_of_the_longer_vocabulary(tokenizer):
     special = vocabulary.cls_id, vocabulary.sep_id
 
     def examples(tokenizer):
-        of_texts = tokenizer.tokenize(texts).to_list()
-        rows = [[special[0], *ids, special[1]] for ids in of_texts]
-        return np.concatenate(rows), np.array([[1 + len(ids), 1] for ids in of_texts])
+        ids_of_texts = tokenizer.tokenize(texts).to_list()
+        rows = [[special[0], *ids, special[1]] for ids in ids_of_texts]
+        return np.concatenate(rows), np.array([[1 + len(ids), 1] for ids in ids_of_texts])
 
     ids, segments = examples(tokenizer)
     counts.add(ids, segments.sum(axis=1))

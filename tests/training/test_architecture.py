@@ -1,4 +1,4 @@
-"""What an architecture's file may ask for."""
+"""The settings that an architecture's file may have."""
 
 import json
 import re

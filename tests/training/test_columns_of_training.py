@@ -86,8 +86,8 @@ def test_answers_keep_the_index_of_the_rows_that_have_a_text(given, tmp_path):
     assert answers.index.tolist() == ["r0", "r2", "r3", "r4", "r5", "r7"]
     assert answers["phrase"].tolist() == frame["phrase"][answers.index].tolist()
     assert "Note: the given table, rows r1 and r6: 2 rows without a text, left out." in notes
-    of_series = kb.predict(model=run, data=frame["phrase"].dropna(), as_dataframe=True)
-    assert of_series.index.tolist() == ["r0", "r2", "r3", "r4", "r5", "r6", "r7"]
+    series_answers = kb.predict(model=run, data=frame["phrase"].dropna(), as_dataframe=True)
+    assert series_answers.index.tolist() == ["r0", "r2", "r3", "r4", "r5", "r6", "r7"]
     with pytest.warns(InputWarning, match="rows r1 and r6: 2 rows without a text, left out"):
         list(kb.predict(model=run, data=frame))
     with pytest.warns(InputWarning, match='text in "words" .the only column left'):

@@ -23,8 +23,13 @@ from tests.seeds import make_rng
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
-OF_LABELS = {"good": ("fun", "great"), "bad": ("dull", "awful"), "mixed": ("fine", "so")}
-WORDS = [*OF_LABELS, *(word for words in OF_LABELS.values() for word in words), "film", "plot"]
+WORDS_OF_LABELS = {"good": ("fun", "great"), "bad": ("dull", "awful"), "mixed": ("fine", "so")}
+WORDS = [
+    *WORDS_OF_LABELS,
+    *(word for words in WORDS_OF_LABELS.values() for word in words),
+    "film",
+    "plot",
+]
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -69,8 +74,10 @@ def test_the_regression_is_that_of_scikit_learn(classes):
     kernel, bias = regression(vectors, labels, classes + 1)
     logits = vectors @ kernel + bias
     probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    theirs = LogisticRegression(max_iter=1000).fit(vectors, labels).predict_proba(vectors)
-    np.testing.assert_allclose(probabilities[:, :classes], theirs, atol=1e-6)
+    their_probabilities = (
+        LogisticRegression(max_iter=1000).fit(vectors, labels).predict_proba(vectors)
+    )
+    np.testing.assert_allclose(probabilities[:, :classes], their_probabilities, atol=1e-6)
     assert probabilities[:, classes].max() < 1e-6  # which no example has
 
 
@@ -81,17 +88,19 @@ def test_with_several_labels_it_is_one_for_each():
     kernel, bias = regression(vectors, labels, 4)
     found = 1 / (1 + np.exp(-(vectors @ kernel + bias)))
     for column in (0, 1):
-        theirs = LogisticRegression(max_iter=1000).fit(vectors, labels[:, column])
-        np.testing.assert_allclose(found[:, column], theirs.predict_proba(vectors)[:, 1], atol=1e-6)
+        their_model = LogisticRegression(max_iter=1000).fit(vectors, labels[:, column])
+        np.testing.assert_allclose(
+            found[:, column], their_model.predict_proba(vectors)[:, 1], atol=1e-6
+        )
     assert found[:, 2].max() < 1e-6 and found[:, 3].min() > 1 - 1e-6
 
 
 def sentences(count, rng):
     rows = []
     for number in range(count):
-        label = [*OF_LABELS][number % 3]
+        label = [*WORDS_OF_LABELS][number % 3]
         rest = rng.choice(["film", "plot"], size=rng.integers(1, 4)).tolist()
-        rows.append({"text": " ".join([rng.choice(OF_LABELS[label]), *rest]), "label": label})
+        rows.append({"text": " ".join([rng.choice(WORDS_OF_LABELS[label]), *rest]), "label": label})
     return rows
 
 
@@ -138,10 +147,10 @@ def test_a_run_is_a_classifier_whose_head_is_the_regression_and_ends_the_same_af
     vectors = Outputs(vector_model(task), batch_size=8)(examples)["vector"]
     scale = 1 / np.linalg.norm(vectors, axis=1).mean()
     labels = examples.labels["logits"]
-    theirs = LogisticRegression(max_iter=1000).fit(scale * vectors.astype(float), labels)
+    their_model = LogisticRegression(max_iter=1000).fit(scale * vectors.astype(float), labels)
     logits = Outputs(task, batch_size=8)(examples)["logits"]
     ours = np.array(keras.ops.softmax(logits))
-    np.testing.assert_allclose(ours, theirs.predict_proba(scale * vectors), atol=1e-4)
+    np.testing.assert_allclose(ours, their_model.predict_proba(scale * vectors), atol=1e-4)
 
 
 @pytest.mark.slow
@@ -169,8 +178,8 @@ def test_other_settings_beside_it(options, given, tmp_path):
 def test_several_labels_per_text(given, tmp_path):
     rng, several = make_rng(6), []
     for number in range(32):
-        labels = [label for place, label in enumerate(OF_LABELS) if number >> place & 1]
-        words = ["film", *(rng.choice(OF_LABELS[label]) for label in labels)]
+        labels = [label for place, label in enumerate(WORDS_OF_LABELS) if number >> place & 1]
+        words = ["film", *(rng.choice(WORDS_OF_LABELS[label]) for label in labels)]
         several.append({"text": " ".join(words), "label": labels})
     run = {**given, "train": several, "dev": several, "multi_label": True}
     metrics = finetune(**run, output=tmp_path)
@@ -205,9 +214,9 @@ def test_few_labels_are_told_of_it_with_a_model_of_text_vectors(given, tmp_path)
     ],
 )
 def test_settings_that_do_not_go_together(settings, message):
-    of_run = {"model": "m", "train": "a", "dev": "b", "output": "o", "contrastive": True}
+    run_arguments = {"model": "m", "train": "a", "dev": "b", "output": "o", "contrastive": True}
     with raises_input_error(message):
-        finetune_settings(settings.get("task", "classifier")).of({**of_run, **settings})
+        finetune_settings(settings.get("task", "classifier")).of({**run_arguments, **settings})
 
 
 def test_texts_that_all_have_the_same_labels_are_an_error(given, tmp_path):

@@ -96,8 +96,8 @@ def test_a_run_on_a_table_is_that_on_a_file_and_resumes_with_the_same_data_only(
         assert again == metrics and "is finished already" in lines[-1]
     with raises_input_error("different settings: ...other content of train"):
         kb.finetune(**run, train=frame[::-1], dev=DEV)
-    of_file = kb.finetune(**given, train=train, dev=DEV, output=tmp_path / "of_file")
-    assert of_file["dev"] == metrics["dev"]
+    file_metrics = kb.finetune(**given, train=train, dev=DEV, output=tmp_path / "of_file")
+    assert file_metrics["dev"] == metrics["dev"]
 
     evaluation = kb.evaluate(model=tmp_path / "run", data=pandas.DataFrame(DEV), show_errors=4)
     errors = pandas.DataFrame(

@@ -80,9 +80,9 @@ def architecture(tmp_path_factory):
     return path
 
 
-def labelled_file(folder, task_type, of_texts):
+def labelled_file(folder, task_type, examples):
     ending = "tsv" if task_type in HEADERS else "conll" if task_type == "tagger" else "jsonl"
-    return write_examples(folder / f"labelled.{ending}", task_type, of_texts)
+    return write_examples(folder / f"labelled.{ending}", task_type, examples)
 
 
 def weights(run):
@@ -118,8 +118,8 @@ def test_a_student_is_made_and_its_export_answers_as_predict(
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
     outputs = signature(**request_of(task_type, data, answers))
     for number, answer in enumerate(answers):
-        of_one = {name: column[number].numpy() for name, column in outputs.items()}
-        CHECKS[task_type](of_one, answer)
+        outputs_of_one = {name: column[number].numpy() for name, column in outputs.items()}
+        CHECKS[task_type](outputs_of_one, answer)
 
 
 def test_losses_are_those_of_the_formulas():
@@ -142,11 +142,14 @@ def test_losses_are_those_of_the_formulas():
     alone = np.asarray(TaughtLoss(LABELS, **options)(numbers, predictions.astype("float32")))
     np.testing.assert_allclose(alone, own, rtol=1e-5)
 
-    tags, of_tokens = rng.integers(3, size=(2, 4)), rng.normal(size=(2, 4, 3)).astype("float32")
-    own_of_tokens = -np.take_along_axis(log_softmax(of_tokens, axis=-1), tags[..., None], axis=-1)[
-        ..., 0
-    ]
-    actual = np.asarray(TaughtLoss(LABELS, **options)(tags, of_tokens))
+    tags, token_predictions = (
+        rng.integers(3, size=(2, 4)),
+        rng.normal(size=(2, 4, 3)).astype("float32"),
+    )
+    own_of_tokens = -np.take_along_axis(
+        log_softmax(token_predictions, axis=-1), tags[..., None], axis=-1
+    )[..., 0]
+    actual = np.asarray(TaughtLoss(LABELS, **options)(tags, token_predictions))
     np.testing.assert_allclose(actual, own_of_tokens, rtol=1e-5)
 
     bits = rng.integers(2, size=(5, 3))
@@ -157,10 +160,10 @@ def test_losses_are_those_of_the_formulas():
     mixed = np.where(known, (1 - weight) * temperature**2 * kl + weight * own, temperature**2 * kl)
     np.testing.assert_allclose(loss(DECISIONS, bits, predictions), mixed, rtol=1e-4, atol=1e-6)
 
-    scores, of_teacher = rng.normal(size=(2, 5, 1))
-    distance, own = (predictions[:, :1] - of_teacher) ** 2, (predictions[:, :1] - scores) ** 2
+    scores, teacher_scores = rng.normal(size=(2, 5, 1))
+    distance, own = (predictions[:, :1] - teacher_scores) ** 2, (predictions[:, :1] - scores) ** 2
     mixed = np.where(known, (1 - weight) * distance[:, 0] + weight * own[:, 0], distance[:, 0])
-    actual = loss(SCORES, scores, predictions[:, :1], of_teacher, size=1)
+    actual = loss(SCORES, scores, predictions[:, :1], teacher_scores, size=1)
     np.testing.assert_allclose(actual, mixed, rtol=1e-5)
 
     actual = loss(VECTORS, None, predictions[:, None])
@@ -196,8 +199,8 @@ def test_each_row_of_a_batch_has_the_teachers_answer_for_it(
     data, settings = data_of(task_type, given)
     settings = data.recipe.resolved(settings)
     student = data.recipe.build(settings, print)
-    of_another_seed = data.recipe.build(dataclasses.replace(settings, seed=3), print)
-    assert of_another_seed.settings == student.settings and student.settings.max_length == 24
+    other_student = data.recipe.build(dataclasses.replace(settings, seed=3), print)
+    assert other_student.settings == student.settings and student.settings.max_length == 24
     teaching = data.teaching
     taught = teaching.examples(student, data.train)
     rows = taught.batch(tf.range(len(taught)))[1][teaching.output].numpy()
@@ -236,8 +239,10 @@ def _unlabelled(example):
 
 def test_texts_without_labels_have_the_teachers(teachers, architecture, tmp_path):
     """A teacher with all its layers kept is its own student, and agrees with itself."""
-    of_texts, said = texts(60, seed=2), []
-    rows = [{"text": text, "label": "a" if n % 3 == 0 else None} for n, text in enumerate(of_texts)]
+    given_texts, said = texts(60, seed=2), []
+    rows = [
+        {"text": text, "label": "a" if n % 3 == 0 else None} for n, text in enumerate(given_texts)
+    ]
     arguments = {"teacher": teachers("classifier"), "epochs": 1, "learning_rate": 1e-30}
     arguments["keep_layers"] = [0, 1, 2, 3]
     metrics = kb.distill(data=rows, output=tmp_path / "run", **arguments, report=said.append)
@@ -263,10 +268,10 @@ def test_kept_layers_are_the_teachers(teachers, tmp_path):
     student, teacher = kb.load_task(tmp_path / "run"), kb.load_task(teachers("tagger"))
     assert student.config.num_hidden_layers == 2
     assert metrics["parameters"] == student.count_params() < teacher.count_params()
-    for ours, theirs in ((0, 1), (1, 3)):
+    for student_layer, teacher_layer in ((0, 1), (1, 3)):
         one, other = (
             np.concatenate([np.ravel(w) for w in task.encoder.blocks[n].weights])
-            for task, n in ((student, ours), (teacher, theirs))
+            for task, n in ((student, student_layer), (teacher, teacher_layer))
         )
         np.testing.assert_allclose(one, other, rtol=1e-6)
     np.testing.assert_allclose(student.classifier.kernel, teacher.classifier.kernel, rtol=1e-6)

@@ -45,7 +45,7 @@ def vocabulary(p):
 
 
 def forward(outputs, n):
-    """Of a row of n tokens, 40 % of them masked, one at most 2."""
+    """The operations of a row of n tokens, 40 % of them masked, one at most 2."""
     p = {3: 1, 5: 2}[n]
     parts = {
         "masked_lm": vocabulary(p),
@@ -55,9 +55,13 @@ def forward(outputs, n):
         "sentence_order": product(1, 4, 4) + product(1, 4, 2),
     }
     if "replaced_tokens" in outputs:  # a generator of size 1 over embeddings of size 4
-        of_layer = 4 * product(n, 1, 1) + product(n, 1, 4) + product(n, 4, 1) + 2 * product(n, 1, n)
+        layer_flops = (
+            4 * product(n, 1, 1) + product(n, 1, 4) + product(n, 4, 1) + 2 * product(n, 1, n)
+        )
         parts["masked_lm"] = product(p, 1, 4) + product(p, 4, 10)
-        parts["replaced_tokens"] = product(n, 4, 1) + of_layer + product(n, 4, 4) + product(n, 4, 1)
+        parts["replaced_tokens"] = (
+            product(n, 4, 1) + layer_flops + product(n, 4, 4) + product(n, 4, 1)
+        )
     return blocks(n) + sum(parts[name] for name in outputs)
 
 

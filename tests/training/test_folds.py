@@ -185,13 +185,13 @@ def test_folds_end_with_a_model_of_all_examples(given, tmp_path, capsys):
     assert "all folds together, on the 40 dev examples: accuracy" in printed.out
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert [*metrics["runs"]] == ["fold-1", "fold-2", "fold-3", "all"]
-    of_folds = [metrics["runs"][f"fold-{number}"] for number in (1, 2, 3)]
-    accuracies = [run["dev"]["accuracy"] for run in of_folds]
+    fold_metrics = [metrics["runs"][f"fold-{number}"] for number in (1, 2, 3)]
+    accuracies = [run["dev"]["accuracy"] for run in fold_metrics]
     assert metrics["mean"]["accuracy"] == pytest.approx(np.mean(accuracies))
     assert metrics["std"]["accuracy"] == pytest.approx(np.std(accuracies, ddof=1))
     assert metrics["dev"]["examples"] == metrics["train_examples"] == 40
     assert np.sum(metrics["dev"]["confusion"]) == 40
-    epochs = max(1, round(np.mean([run["kept"]["epoch"] for run in of_folds])))
+    epochs = max(1, round(np.mean([run["kept"]["epoch"] for run in fold_metrics])))
     assert metrics["kept"] == {
         "which": "last",
         "epoch": epochs,

@@ -42,11 +42,11 @@ def make(tokenizer, *, mixed):
 
 @pytest.mark.parametrize("mixed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_trains_the_same_weights_to_the_same_values(mixed, tokenizer, texts, tmp_path):
-    held, trained = (make(tokenizer, mixed=mixed) for _ in range(2))
-    freeze(held)
-    held.compile_defaults(keras.optimizers.SGD(0.1), jit_compile=False)
-    held.fit(texts.training_batches(steps=4, seed=shifted(1), epochs=2), epochs=1, verbose=0)
-    expected = [np.array(w) for w in held.weights]
+    frozen_task, trained = (make(tokenizer, mixed=mixed) for _ in range(2))
+    freeze(frozen_task)
+    frozen_task.compile_defaults(keras.optimizers.SGD(0.1), jit_compile=False)
+    frozen_task.fit(texts.training_batches(steps=4, seed=shifted(1), epochs=2), epochs=1, verbose=0)
+    expected = [np.array(w) for w in frozen_task.weights]
 
     features, head = freeze(trained)
     rows = []

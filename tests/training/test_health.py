@@ -8,7 +8,7 @@ from keras_bert.training.health import health
 def metrics(
     *, steps=2000, loss=4.0, held_out=(7.0, 5.0, 4.0), wait=0.004, sentences=0.8, rows=400, **more
 ):
-    """Of a run that is healthy, unless something else is said."""
+    """The metrics of a run that is healthy, unless something else is said."""
     every = steps // (len(held_out) - 1) if len(held_out) > 1 else steps
     history = [
         {"step": n * every, "train": {"loss": value}, "eval": {"loss": value}, "input_wait": wait}
@@ -131,13 +131,13 @@ def test_a_discriminator_tells_what_is_replaced(area, steps, is_healthy):
 
 
 def test_the_loss_of_a_discriminator_may_rise_and_that_of_its_generator_may_not():
-    def course(*of_generator):
+    def course(*generator_losses):
         history = [
             {
                 "step": step,
                 "eval": {"loss": 20.0 + step, "masked_lm_loss": x, "replaced_tokens_loss": 0.3},
             }
-            for step, x in enumerate(of_generator)
+            for step, x in enumerate(generator_losses)
         ]
         return health(metrics(history=history))["findings"]
 

@@ -1,4 +1,4 @@
-"""What an entry of the curve says: exact losses, their weighted sum, and groups in TensorBoard."""
+"""Log records: exact losses, their weighted sum, and groups in TensorBoard."""
 
 import math
 from types import SimpleNamespace

@@ -98,8 +98,8 @@ def test_depth_counts_from_the_head_down(task):
         "block_0/": 3,
         "embeddings/": 4,
     }.items():
-        of_part = {depth for path, depth in depth_of_path.items() if path.startswith(part)}
-        assert of_part == {depth}, part
+        part_depths = {depth for path, depth in depth_of_path.items() if path.startswith(part)}
+        assert part_depths == {depth}, part
         depth_of_path = {
             path: depth for path, depth in depth_of_path.items() if not path.startswith(part)
         }

@@ -149,10 +149,12 @@ def test_a_run_that_an_earlier_version_stopped_inside_of_an_record_resumes(
 ):
     settings = {**given, "steps": 60, "eval_every": 10, "checkpoint_every": 7}
     with monkeypatch.context() as patch:
-        of_each_step = dataclasses.replace(
+        stepwise_plan = dataclasses.replace(
             plan_steps(60, evaluate_every=10, checkpoint_every=7), record=1
         )
-        patch.setattr("keras_bert.training.pretrain.plan_steps", lambda *a, **options: of_each_step)
+        patch.setattr(
+            "keras_bert.training.pretrain.plan_steps", lambda *a, **options: stepwise_plan
+        )
         original = loop.EndOfRecord.on_train_batch_end
 
         def interrupt_in_step_12(self, batch, logs=None):

@@ -204,8 +204,8 @@ def test_a_run_trains_adapter_and_head_alone_and_ends_the_same_after_a_stop(give
     whole, part, lines = tmp_path / "whole", tmp_path / "part", []
     with copied(whole, part, after_step=3):
         metrics = finetune(**given, deterministic=True, output=whole, report=lines.append)
-    of_lora, of_head = 2 * 2 * 2 * (16 * 2), 16 * 16 + 16 + 2 * 16 + 2
-    assert metrics["trainable_parameters"] == of_lora + of_head
+    lora_parameters, head_parameters = 2 * 2 * 2 * (16 * 2), 16 * 16 + 16 + 2 * 16 + 2
+    assert metrics["trainable_parameters"] == lora_parameters + head_parameters
     assert any(line.startswith("Training 562 parameters: the head, and LoRA") for line in lines)
     base, model = (load_file(f / "model.safetensors") for f in (given["model"], whole / "model"))
     for name, tensor in base.items():
@@ -221,11 +221,15 @@ def test_a_run_trains_adapter_and_head_alone_and_ends_the_same_after_a_stop(give
     adapters = [load_file(f / "adapter" / "adapter_model.safetensors") for f in (whole, part)]
     for name, tensor in adapters[0].items():
         np.testing.assert_array_equal(tensor, adapters[1][name], err_msg=name)
-    of_model, of_adapter = (
+    model_metrics, adapter_metrics = (
         evaluate(model=whole / name, data=given["dev"]) for name in ("model", "adapter")
     )
-    assert of_model["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-5)
-    assert of_adapter["cross_entropy"] == pytest.approx(of_model["cross_entropy"], rel=1e-6)
+    assert model_metrics["cross_entropy"] == pytest.approx(
+        metrics["dev"]["cross_entropy"], rel=1e-5
+    )
+    assert adapter_metrics["cross_entropy"] == pytest.approx(
+        model_metrics["cross_entropy"], rel=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -248,8 +252,10 @@ def test_other_settings_beside_it(options, given, tmp_path):
     # The last layer alone; of two epochs of gradual unfreezing the first trains only the head.
     trained = "layer.1." if {"train_layers", "gradual_unfreezing"} & {*options} else "layer."
     assert moved == {name for name in products if trained in name}
-    of_adapter = evaluate(model=tmp_path / "run" / "adapter", data=given["dev"])
-    assert of_adapter["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-5)
+    adapter_metrics = evaluate(model=tmp_path / "run" / "adapter", data=given["dev"])
+    assert adapter_metrics["cross_entropy"] == pytest.approx(
+        metrics["dev"]["cross_entropy"], rel=1e-5
+    )
     if "num_seeds" in options:
         assert not list((tmp_path / "run" / "runs").glob("*/adapter"))
 
@@ -277,7 +283,7 @@ def test_training_goes_on_after_a_file_of_keras(tokenizer, tmp_path):
     task = Classifier(randomized(encoder), tokenizer, labels=["a", "b"], max_length=12)
     task.save(tmp_path / "task.keras")
     again = keras.saving.load_model(tmp_path / "task.keras")
-    ours, theirs = (model.predict(TEXTS, verbose=0)["logits"] for model in (task, again))
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    logits, loaded_logits = (model.predict(TEXTS, verbose=0)["logits"] for model in (task, again))
+    np.testing.assert_allclose(logits, loaded_logits, atol=1e-5)
     with pytest.raises(InputError, match="has no LoRA"):
         again.save_adapter(tmp_path / "adapter", base=tmp_path)

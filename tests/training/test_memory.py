@@ -1,4 +1,4 @@
-"""What a run makes is gone when it has ended, so that a process can train as often as it likes."""
+"""Memory of a run is free when it has ended, so that a process can train as often as it likes."""
 
 import gc
 import json

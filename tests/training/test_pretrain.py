@@ -291,9 +291,11 @@ def test_tensorboard_lays_train_eval_and_the_unigram_entropy_into_one_chart(
         )
         tokens = {row["step"]: row["tokens"] for row in rows}
         assert over_tokens == [(tokens[step], value) for step, value in over_steps]
-    of_a_step = [batch * tokens_of_a_row(folder) for folder, batch in ((data, 8), (longer, 4))]
-    assert abs(rows[6]["tokens"] - 6 * of_a_step[0]) <= 3  # each entry's are rounded
-    assert abs(rows[-1]["tokens"] - rows[6]["tokens"] - 7 * of_a_step[1]) <= 4
+    tokens_per_step = [
+        batch * tokens_of_a_row(folder) for folder, batch in ((data, 8), (longer, 4))
+    ]
+    assert abs(rows[6]["tokens"] - 6 * tokens_per_step[0]) <= 3  # each entry's are rounded
+    assert abs(rows[-1]["tokens"] - rows[6]["tokens"] - 7 * tokens_per_step[1]) <= 4
 
 
 def tokens_of_a_row(folder):
@@ -405,15 +407,17 @@ def test_it_learns_more_than_word_frequencies(run, tmp_path):
 
 def assert_examples_are_learned(records):
     """The same places at every evaluation, in whose words the model believes more and more."""
-    held = [record["examples"] for record in records if "eval" in record]
-    assert len(held) == 3 and all("examples" not in e for e in records if "eval" not in e)
-    for examples in zip(*held, strict=True):
+    examples_of_records = [record["examples"] for record in records if "eval" in record]
+    assert len(examples_of_records) == 3 and all(
+        "examples" not in e for e in records if "eval" not in e
+    )
+    for examples in zip(*examples_of_records, strict=True):
         assert len({(e["before"], e["after"], e["expected"]) for e in examples}) == 1
-    right = [
+    accuracies = [
         sum(e["candidates"][0][0] == e["expected"] for e in examples) / len(examples)
-        for examples in held
+        for examples in examples_of_records
     ]
-    assert right[0] < 0.5 < right[-1]
+    assert accuracies[0] < 0.5 < accuracies[-1]
 
 
 @pytest.mark.usefixtures("eager")

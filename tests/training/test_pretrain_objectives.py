@@ -151,9 +151,9 @@ def test_muon_and_a_level_rate_with_a_modern_encoder(run, tmp_path):
 def test_a_step_may_have_parts_and_schedules_count_steps(uninterrupted):
     folder, metrics = uninterrupted["mlm-sop"]
     assert [row["step"] for row in metrics["history"]] == list(range(13))
-    held = load_file(max((folder / "checkpoints").iterdir()))
-    assert held["optimizer/lamb/iteration"] == 2 * SHORT["steps"]
-    assert not any(held[name].any() for name in held if "gradient_accumulator" in name)
+    tensors = load_file(max((folder / "checkpoints").iterdir()))
+    assert tensors["optimizer/lamb/iteration"] == 2 * SHORT["steps"]
+    assert not any(tensors[name].any() for name in tensors if "gradient_accumulator" in name)
     # One cycle, whose warm-up is a tenth of 12 steps.
     rates = {row["step"]: row["learning_rate"] for row in metrics["history"]}
     for step in (1, 5, 12):
@@ -169,14 +169,14 @@ def test_every_head_has_its_metrics_and_what_the_model_saw_parts_those_of_tokens
     names = {"loss", "masked_lm_loss", "masked_lm_accuracy"}
     other = OTHER_HEAD[objective]
     names |= {f"{other}_loss", f"{other}_accuracy"}
-    of_tokens = ["masked_lm", other] if objective == "span" else ["masked_lm"]
+    token_heads = ["masked_lm", other] if objective == "span" else ["masked_lm"]
     parts = {
         f"{output}_{part}_{metric}"
-        for output in of_tokens
+        for output in token_heads
         for part in ("masked", "replaced", "kept")
         for metric in ("loss", "accuracy")
     }
-    assert names | {f"{output}_masked_loss" for output in of_tokens} <= set(metrics["eval"])
+    assert names | {f"{output}_masked_loss" for output in token_heads} <= set(metrics["eval"])
     assert set(metrics["eval"]) | set(metrics["train"]) <= names | parts
     assert parts <= set().union(*(row["train"] for row in metrics["history"]))
     scores = metrics["eval_at_start"]
@@ -408,11 +408,11 @@ def test_a_causal_lm_sees_what_came_before_and_has_a_folder_of_its_own(
     assert type(task) is CausalLM
     data = DataFolder.open(folders["mlm"])
     [(x, y, _)] = task.dataset(data, split="eval", batch_size=30)
-    [(of_both, labels, _)] = hybrid_task.dataset(data, split="eval", batch_size=30)
+    [(hybrid_inputs, labels, _)] = hybrid_task.dataset(data, split="eval", batch_size=30)
     np.testing.assert_array_equal(y["causal_lm"], labels["causal_lm"])
-    np.testing.assert_array_equal(x["input_ids"], of_both["causal_input_ids"])
+    np.testing.assert_array_equal(x["input_ids"], hybrid_inputs["causal_input_ids"])
     logits = task(x, training=False)["causal_lm"]  # (B, S - 1, V)
-    expected = hybrid_task(of_both, training=False)["causal_lm"]
+    expected = hybrid_task(hybrid_inputs, training=False)["causal_lm"]
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
     ids = x["input_ids"]
     changed = {**x, "input_ids": tf.concat([ids[:, :5], 0 * ids[:, 5:] + 7], axis=1)}
@@ -438,9 +438,11 @@ def test_a_causal_lm_opens_in_transformers(begun, hybrid, folders, tmp_path):
     batch = {"input_ids": x["input_ids"], "attention_mask": x["input_mask"]}
     batch = {name: torch.tensor(value.numpy()) for name, value in batch.items()}
     with torch.no_grad():
-        theirs = its(**batch).logits.numpy()[:, :-1]
+        their_logits = its(**batch).logits.numpy()[:, :-1]
     is_token = x["input_mask"].numpy()[:, 1:] > 0
-    np.testing.assert_allclose(logits.numpy()[is_token], theirs[is_token], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        logits.numpy()[is_token], their_logits[is_token], rtol=1e-3, atol=1e-4
+    )
 
 
 def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):

@@ -70,11 +70,11 @@ def test_a_killed_run_ends_bit_for_bit_like_an_uninterrupted_one(run, uninterrup
     killed = folder.with_name("whole-killed")
     assert without_clock(run(killed)) == without_clock(metrics)
     assert_same_weights(folder, killed)
-    ours, theirs = (
+    tensors, killed_tensors = (
         load_file(path / "model" / "generator" / "model.safetensors") for path in (folder, killed)
     )
-    for name, tensor in ours.items():
-        np.testing.assert_array_equal(tensor, theirs[name], err_msg=name)
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(tensor, killed_tensors[name], err_msg=name)
 
 
 def test_a_run_is_watched(uninterrupted):

@@ -1,4 +1,4 @@
-"""What is shown of a run: plain lines in a log file, one bar on a terminal."""
+"""The progress of a run: plain lines in a log file, one bar on a terminal."""
 
 import io
 import sys

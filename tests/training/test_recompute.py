@@ -62,13 +62,13 @@ def test_losses_and_weights_in_bfloat16_are_the_same():
 
 
 def check_the_same(options):
-    (losses, weights), (expected, of_stored) = (
+    (losses, weights), (expected, stored_weights) = (
         trained(recomputes=recomputes, **options) for recomputes in (True, False)
     )
     assert len(set(losses)) == 3
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
     for path, weight in weights.items():
-        np.testing.assert_allclose(weight, of_stored[path], atol=1e-6, err_msg=path)
+        np.testing.assert_allclose(weight, stored_weights[path], atol=1e-6, err_msg=path)
 
 
 @pytest.mark.slow

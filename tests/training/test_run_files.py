@@ -1,4 +1,4 @@
-"""What a finished run promised is checked by hash, and only files of a run are deleted."""
+"""The files of a finished run are checked by hash, and only files of a run are deleted."""
 
 import json
 
@@ -77,7 +77,7 @@ def test_broken_hashes_are_damage(run):
     assert "the hashes of adapter are not an object" in open_folder(run).damage
 
 
-OF_RUNS = [
+RUN_PATHS = [
     *("run.json", "metrics.json", "curves.png", "bad_batch.npz", "submission.zip"),
     *("checkpoints/step-000000012.safetensors", "checkpoints/best.safetensors"),
     *("logs/train/events.out.tfevents.1.host.2.0.v2", "logs/plugins/profile/a/b.pb"),
@@ -88,7 +88,7 @@ OF_RUNS = [
     *("submission/MNLI-m.tsv", "submission/AX.tsv"),
     *("runs/seed-0/model/config.json", "runs/RTE/runs/lr-1e-05/metrics.json"),
 ]
-OF_OTHERS = [
+OTHER_PATHS = [
     *("notes.txt", "model/notes.txt", "model/a/config.json", "pictures/mine.png", "logs/a.txt"),
     *("checkpoints/mine.safetensors", "ensemble/mine/saved_model.pb", "submission/mine.tsv"),
     *("runs/notes.txt", "runs/a/notes.txt", "runs/a/b/run.json", "model", "best.safetensors"),
@@ -96,13 +96,13 @@ OF_OTHERS = [
 
 
 def test_files_of_runs_are_told_by_their_names():
-    assert [path for path in OF_RUNS if not is_of_run(path)] == []
-    assert [path for path in OF_OTHERS if is_of_run(path)] == []
-    assert {path.partition("/")[0] for path in OF_RUNS} == {*RECORDS}
+    assert [path for path in RUN_PATHS if not is_of_run(path)] == []
+    assert [path for path in OTHER_PATHS if is_of_run(path)] == []
+    assert {path.partition("/")[0] for path in RUN_PATHS} == {*RECORDS}
 
 
 def test_what_an_interrupted_write_left_is_of_the_run(tmp_path):
-    for name in (*OF_RUNS, "runs/seed-0/model"):
+    for name in (*RUN_PATHS, "runs/seed-0/model"):
         path = tmp_path / name
         unfinished = path.with_name(temporary_name(path.name)) / path.name
         unfinished.parent.mkdir(parents=True)
@@ -113,7 +113,7 @@ def test_what_an_interrupted_write_left_is_of_the_run(tmp_path):
 
 @pytest.mark.parametrize("command", ["pretrain", "finetune", "sweep", "glue"])
 def test_results_of_another_kind_are_a_sentence(tmp_path, command):
-    """As an earlier version, whose run.json has no hash of them, may have left them."""
+    """An earlier version, whose run.json has no hash of them, may have left them."""
     RunFolder(tmp_path, command=command, settings={}, inputs={}, has_model=False)
     for content in ('{"a": 1}', '{"steps": "1", "tasks": []}'):
         (tmp_path / "metrics.json").write_text(content)

@@ -163,6 +163,6 @@ def test_model2vecs_folder_has_the_same_vectors(tmp_path, monkeypatch):
 def test_sentence_transformers_opens_it(tmp_path):
     teacher().save(tmp_path / "teacher")
     kb.distill(teacher=tmp_path / "teacher", static=True, output=tmp_path / "static")
-    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "static"), device="cpu")
+    their_model = sentence_transformers.SentenceTransformer(str(tmp_path / "static"), device="cpu")
     ours = kb.load_task(tmp_path / "static")
-    np.testing.assert_allclose(ours.encode(TEXTS), theirs.encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(ours.encode(TEXTS), their_model.encode(TEXTS), atol=1e-5)

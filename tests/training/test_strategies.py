@@ -108,7 +108,7 @@ def test_batches_without_a_row_for_each_device_are_rejected(monkeypatch):
 
 
 class Told:
-    """What a worker that is not the chief is told."""
+    """The messages to a worker that is not the chief."""
 
     is_chief = False
 
@@ -127,7 +127,7 @@ class Told:
 
 
 class Chief:
-    """What the chief hears of the other workers."""
+    """The messages of the other workers to the chief."""
 
     is_chief = True
 

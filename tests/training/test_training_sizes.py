@@ -99,10 +99,12 @@ def test_the_scores_are_those_of_the_runs(sizes):
         assert [point["train_examples"] for point in points] == [15, COUNT]
         for point, size in zip(points, ("15", "1"), strict=True):
             prefix = "baseline-" if start == "baseline" else ""
-            of_seeds = [metrics["runs"][f"{prefix}train-{size}-seed-{n}"]["metric"] for n in (4, 5)]
-            assert point["metrics"] == of_seeds
-            assert point["mean"] == pytest.approx(np.mean(of_seeds))
-            assert point["std"] == pytest.approx(np.std(of_seeds, ddof=1))
+            seed_metrics = [
+                metrics["runs"][f"{prefix}train-{size}-seed-{n}"]["metric"] for n in (4, 5)
+            ]
+            assert point["metrics"] == seed_metrics
+            assert point["mean"] == pytest.approx(np.mean(seed_metrics))
+            assert point["std"] == pytest.approx(np.std(seed_metrics, ddof=1))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The papers' formulas in the form that one processor or its graph optimiser computes fast.
 
-The layers read like the papers and call these functions where the plain form of an equation is
+The layers read like the papers and call these functions if the plain form of an equation is
 slow. Outputs and gradients are those of the plain form up to rounding; each docstring has that
 form, and the processor that needs another one. benchmarks/NOTES.md has the measurements.
 

@@ -25,7 +25,7 @@ LIST_METRICS = ("ndcg@10", "mrr@10", "map@100", "accuracy@1")
 SQUARED_ERROR, BINARY_CROSSENTROPY, LISTWISE, MARGIN_MSE = LOSSES = (
     *("squared-error", "binary-crossentropy", "listwise", "margin-mse"),
 )
-OF_LISTS = (LISTWISE, MARGIN_MSE)  # the losses of lists of passages alone
+LOSSES_OF_LISTS = (LISTWISE, MARGIN_MSE)  # the losses of lists of passages alone
 LISTNET, RANKNET = LIST_LOSSES = ("listnet", "ranknet")
 NO_WEIGHTS, BALANCED = "none", "balanced"
 TRUNCATE, WINDOWS = "truncate", "windows"
@@ -248,7 +248,7 @@ class RegressionSettings(TableSettings, LongTextSettings):
     glue: str | None = glue_setting()
 
     def __post_init__(self, *given):
-        if self.loss in OF_LISTS:
+        if self.loss in LOSSES_OF_LISTS:
             object.__setattr__(self, "group_by_query", True)
         super().__post_init__(*given)
 

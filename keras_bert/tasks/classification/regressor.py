@@ -22,8 +22,8 @@ from keras_bert.tasks.classification import (
     BINARY_CROSSENTROPY,
     LIST_METRICS,
     LISTWISE,
+    LOSSES_OF_LISTS,
     MARGIN_MSE,
-    OF_LISTS,
     SCORE_METRICS,
     SQUARED_ERROR,
     RegressionSettings,
@@ -108,7 +108,7 @@ class Regressor(TextTask):
                 f"Received: activation={activation!r}."
             )
         loss = settings.get("loss")
-        self.lists = lists or loss in OF_LISTS
+        self.lists = lists or loss in LOSSES_OF_LISTS
         if loss is None:
             pair_loss = BINARY_CROSSENTROPY if activation == "sigmoid" else SQUARED_ERROR
             loss = LISTWISE if self.lists else pair_loss

@@ -54,7 +54,7 @@ _PER_TOKEN = (
     *("original_ids", "masked_lm_index", "replaced_tokens"),
 )
 # The labels (B, S - 1) of neighbouring tokens, which any example has.
-_OF_NEIGHBOURS = ("causal_lm", "forward_lm", "backward_lm")
+_NEIGHBOUR_LABELS = ("causal_lm", "forward_lm", "backward_lm")
 # The label of examples with two segments.
 _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 
@@ -62,7 +62,7 @@ _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 def labels_of(folder):
     """The names of the labels that the examples of a `DataFolder` have."""
     objective = folder.card.objective
-    names = ["masked_lm", "replaced_tokens", *_OF_NEIGHBOURS]
+    names = ["masked_lm", "replaced_tokens", *_NEIGHBOUR_LABELS]
     if objective in _SENTENCES:
         names.append(_SENTENCES[objective])
     names += [name.replace("-", "_") for name in STATIC_VECTORS]
@@ -89,7 +89,7 @@ class RecordReader:
                 f"A {type(task).__name__} needs {missing[0].replace('_', '-')} labels, but "
                 f"{folder.path} was made for the objective {card.objective}."
             )
-        self.is_causal = any(name in outputs for name in _OF_NEIGHBOURS)
+        self.is_causal = any(name in outputs for name in _NEIGHBOUR_LABELS)
         self.is_masked = task is None or "masked_lm" in outputs
         self.replaces = "replaced_tokens" in outputs
         self.training = training
@@ -288,7 +288,7 @@ def _in_range(ids, size):
 def _narrowed(part, width, predictions):
     """The first `width` columns of what has one value per position, or `predictions` of others."""
     widths = dict.fromkeys(_PER_TOKEN, width)
-    widths |= dict.fromkeys(_OF_NEIGHBOURS, width - 1)
+    widths |= dict.fromkeys(_NEIGHBOUR_LABELS, width - 1)
     widths |= dict.fromkeys(_PER_PREDICTION, predictions)
     return {name: x[:, : widths[name]] if name in widths else x for name, x in part.items()}
 

@@ -32,13 +32,13 @@ def overlap(prediction, gold, *, version=2):
 
     If one has no word, it is 1.0 if both have none, else 0.0; by the rules of version 1, 0.0.
     """
-    ours, theirs = normalized(prediction).split(), normalized(gold).split()
-    if version == 2 and not (ours and theirs):
-        return float(ours == theirs)
-    common = sum((Counter(ours) & Counter(theirs)).values())
+    predicted_words, gold_words = normalized(prediction).split(), normalized(gold).split()
+    if version == 2 and not (predicted_words and gold_words):
+        return float(predicted_words == gold_words)
+    common = sum((Counter(predicted_words) & Counter(gold_words)).values())
     if not common:
         return 0.0
-    precision, recall = common / len(ours), common / len(theirs)
+    precision, recall = common / len(predicted_words), common / len(gold_words)
     return 2 * precision * recall / (precision + recall)
 
 

@@ -233,8 +233,17 @@ def role_metrics(expected, predicted, scores, *, scheme):
 def _roles_of_arguments(expected, predicted):
     """Yields for each predicate the roles of its correct, predicted and expected arguments."""
     for tags in zip(expected, predicted, strict=True):
-        theirs, ours = ({a for a in arguments_of(side) if a[0] != VERB} for side in tags)
-        yield tuple([role for role, _ in side] for side in (theirs & ours, ours, theirs))
+        expected_arguments, predicted_arguments = (
+            {a for a in arguments_of(side) if a[0] != VERB} for side in tags
+        )
+        yield tuple(
+            [role for role, _ in side]
+            for side in (
+                expected_arguments & predicted_arguments,
+                predicted_arguments,
+                expected_arguments,
+            )
+        )
 
 
 def _is_perfect(triple):

@@ -24,7 +24,7 @@ from keras_bert.tasks.text_embedding import (
 
 _NEVER = -1e9  # a logit of what is not there
 # The losses with a value for each row, which a weight of the row multiplies.
-OF_ROWS = tuple(name for name in LOSSES if name not in (COSENT, ANGLE, BATCH_TRIPLETS))
+ROW_LOSSES = tuple(name for name in LOSSES if name not in (COSENT, ANGLE, BATCH_TRIPLETS))
 
 
 def in_batch_negatives(vectors, present, *, scale=SCALE, symmetric=False):

@@ -36,7 +36,7 @@ from keras_bert.tasks.text_embedding import (
 )
 from keras_bert.tasks.text_embedding.evaluation import METRIC_OF, metrics_of
 from keras_bert.tasks.text_embedding.group_task import GroupTask
-from keras_bert.tasks.text_embedding.losses import OF_ROWS, GroupLoss
+from keras_bert.tasks.text_embedding.losses import ROW_LOSSES, GroupLoss
 from keras_bert.tasks.text_embedding.metrics import similarities
 from keras_bert.text.template import PLAIN_TEMPLATE
 
@@ -340,7 +340,7 @@ class TextEmbedder(GroupTask):
         return {name: LossOfWholeBatch(loss) for name, loss in losses.items()}
 
     def check_sample_weight(self) -> None:
-        if self.settings.loss not in OF_ROWS:
+        if self.settings.loss not in ROW_LOSSES:
             raise InputError.naming(
                 "{sample_weight} is for losses with a value for each row, and {loss} {} is one "
                 "value for a batch. Leave it out.",

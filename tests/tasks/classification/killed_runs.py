@@ -1,4 +1,4 @@
-"""What a run that is killed in the middle leaves, and what must come of it."""
+"""Runs that are killed in the middle: what they leave, and what must come of it."""
 
 import contextlib
 import shutil
@@ -31,8 +31,8 @@ def copied(output, to, *, after_step):
 
 def assert_same_weights(output, other):
     """The models of two runs are the same, bit for bit."""
-    ours = load_file(output / "model" / "model.safetensors")
-    theirs = load_file(other / "model" / "model.safetensors")
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        np.testing.assert_array_equal(tensor, theirs[name], err_msg=name)
+    tensors = load_file(output / "model" / "model.safetensors")
+    other_tensors = load_file(other / "model" / "model.safetensors")
+    assert tensors.keys() == other_tensors.keys()
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(tensor, other_tensors[name], err_msg=name)

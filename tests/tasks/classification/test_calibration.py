@@ -55,10 +55,14 @@ def test_the_temperature_is_that_of_scikit_learn(overconfident):
     logits, numbers = overconfident
     temperature = fitted_temperature(logits, numbers)
     assert temperature == pytest.approx(3, rel=0.1)
-    theirs = FrozenEstimator(Logits().fit(logits, numbers))
-    theirs = CalibratedClassifierCV(theirs, method="temperature").fit(logits.astype(float), numbers)
+    their_classifier = FrozenEstimator(Logits().fit(logits, numbers))
+    their_classifier = CalibratedClassifierCV(their_classifier, method="temperature").fit(
+        logits.astype(float), numbers
+    )
     ours = softmax(logits / temperature, axis=1)
-    np.testing.assert_allclose(theirs.predict_proba(logits.astype(float)), ours, atol=1e-4)
+    np.testing.assert_allclose(
+        their_classifier.predict_proba(logits.astype(float)), ours, atol=1e-4
+    )
     before, after = (error_of_labels(logits / t, numbers) for t in (1, temperature))
     assert after < 0.05 < 0.15 < before
 
@@ -95,16 +99,18 @@ def test_thresholds_have_the_highest_f1_that_scikit_learn_finds():
     thresholds = best_thresholds(probabilities, matrix, default=0.5)
     assert thresholds[3] == 0.5  # a label without examples
     for column, threshold in enumerate(thresholds[:3]):
-        expected, of_label = matrix[:, column], probabilities[:, column]
-        best = max(f1_score(expected, of_label >= t) for t in np.unique(of_label))
-        assert f1_score(expected, of_label > threshold) == pytest.approx(best)
+        expected, label_probabilities = matrix[:, column], probabilities[:, column]
+        best = max(
+            f1_score(expected, label_probabilities >= t) for t in np.unique(label_probabilities)
+        )
+        assert f1_score(expected, label_probabilities > threshold) == pytest.approx(best)
 
 
 def test_a_threshold_that_raises_no_f1_stays():
     matrix = np.array([[1, 1], [1, 0], [0, 1], [0, 0]])
     probabilities = np.array([[0.9, 0.45], [0.6, 0.2], [0.4, 0.4], [0.1, 0.1]])
-    right, raised = best_thresholds(probabilities, matrix, default=0.5)
-    assert right == 0.5 and raised == pytest.approx(0.3)
+    unchanged, raised = best_thresholds(probabilities, matrix, default=0.5)
+    assert unchanged == 0.5 and raised == pytest.approx(0.3)
 
 
 def test_a_temperature_that_raises_the_calibration_error_is_not_kept():

@@ -194,7 +194,7 @@ def test_a_precision_is_near_float32_and_smaller(
 
 def test_int8_does_not_look_for_garbage_in_the_whole_program(task, monkeypatch):
     """Keras collects by hand, a layer at a time: half a minute for an encoder of twelve blocks."""
-    held, looked_through = [[] for _ in range(100_000)], []
+    objects, looked_through = [[] for _ in range(100_000)], []
     monkeypatch.setattr(gc, "collect", lambda: looked_through.append(len(gc.get_objects())))
     gc.unfreeze()  # as if nobody has frozen anything (see `keep_from_collector`)
     try:
@@ -202,7 +202,7 @@ def test_int8_does_not_look_for_garbage_in_the_whole_program(task, monkeypatch):
         assert gc.get_freeze_count() == 0
     finally:
         gc.freeze()
-    assert len(looked_through) > 8 and max(looked_through) < len(held)
+    assert len(looked_through) > 8 and max(looked_through) < len(objects)
 
 
 def test_a_precision_that_overflows_is_rejected(make_task, tmp_path):

@@ -64,8 +64,8 @@ def finished(given, tmp_path_factory):
     return run
 
 
-def held(encoder):
-    """What a frozen encoder does not train."""
+def frozen_weights(encoder):
+    """The weights that a frozen encoder does not train."""
     return [w for layer in (encoder.embeddings, *encoder.blocks) for w in layer.weights]
 
 
@@ -75,16 +75,18 @@ def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(way, finished, start):
     before, after = load(start)[0], load(output / "model")[0]
     same = [
         np.array_equal(one, other)
-        for one, other in zip(held(before), held(after), strict=True)
+        for one, other in zip(frozen_weights(before), frozen_weights(after), strict=True)
         if "seed_generator" not in one.path
     ]
     assert all(same) if "freeze_encoder" in arguments else not any(same)
     assert not np.array_equal(before.pooler.dense.kernel, after.pooler.dense.kernel)
     task = load_task(output / "model")
-    of_head = (task.encoder.config.hidden_size + 1) * (task.encoder.config.hidden_size + 2)
-    of_mix = task.encoder.config.num_hidden_layers + 2 if "layers" in arguments else 0
+    head_parameters = (task.encoder.config.hidden_size + 1) * (task.encoder.config.hidden_size + 2)
+    mix_parameters = task.encoder.config.num_hidden_layers + 2 if "layers" in arguments else 0
     all_of_it = metrics["parameters"] == metrics["trainable_parameters"]
-    assert (metrics["trainable_parameters"] == of_head + of_mix) == ("freeze_encoder" in arguments)
+    assert (metrics["trainable_parameters"] == head_parameters + mix_parameters) == (
+        "freeze_encoder" in arguments
+    )
     assert all_of_it == ("freeze_encoder" not in arguments)
 
 

@@ -28,8 +28,8 @@ def test_a_run_folder_and_its_model_folder_hold_one_model(task, model_folder, te
     for folder in (model_folder, model_folder.parent):
         saved = load_task(find_model_folder(folder))
         assert (saved.labels, saved.settings.max_length) == (task.labels, task.settings.max_length)
-        for ours, theirs in zip(saved.weights, task.weights, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+        for saved_weight, weight in zip(saved.weights, task.weights, strict=True):
+            np.testing.assert_array_equal(saved_weight, weight)
 
 
 @pytest.mark.usefixtures("eager")

@@ -47,8 +47,8 @@ CASES = {
 def padded(lists, values, width):
     """(B, width) of the values of each list."""
     rows = np.zeros((len(lists), width), "float32")
-    for row, of_list in zip(rows, values, strict=True):
-        row[: len(of_list)] = of_list
+    for row, list_values in zip(rows, values, strict=True):
+        row[: len(list_values)] = list_values
     return rows
 
 
@@ -62,10 +62,10 @@ def value_and_gradient(loss, lists, labels, *, width):
         tape.watch(x)
         value = loss(given, x)
     gradient = np.zeros(len(logits), "float32")
-    of_padded = tape.gradient(value, x).numpy()
-    for row, one in zip(of_padded, lists, strict=True):
+    padded_gradient = tape.gradient(value, x).numpy()
+    for row, one in zip(padded_gradient, lists, strict=True):
         gradient[one] += row[: len(one)]
-    assert not (of_padded * (1 - present)).any()
+    assert not (padded_gradient * (1 - present)).any()
     return float(value), gradient
 
 

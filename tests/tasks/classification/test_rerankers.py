@@ -104,15 +104,15 @@ def test_every_loss_and_form(rows, loss, settings, activation, train):
     assert metrics.get("lists", False) == bool(are_lists)
     task = kb.load_task(folder)
     assert task.activation == activation and not task.lists
-    held = json.loads((folder / "config.json").read_text())["sentence_transformers"]
+    section = json.loads((folder / "config.json").read_text())["sentence_transformers"]
     kind = "Sigmoid" if activation == "sigmoid" else "Identity"
-    assert held["activation_fn"].endswith(kind)
+    assert section["activation_fn"].endswith(kind)
     config = json.loads((folder / "tokenizer_config.json").read_text())
     assert config["model_max_length"] == 12
     # What is saved, which reads pairs, gives what the lists of training gave.
     measured = kb.evaluate(folder, rows, group_by_query=bool(settings) or loss == "listwise")
-    of_run = metrics["dev"]
-    assert measured == pytest.approx({name: of_run[name] for name in measured}, abs=1e-5)
+    run_metrics = metrics["dev"]
+    assert measured == pytest.approx({name: run_metrics[name] for name in measured}, abs=1e-5)
     if are_lists:
         assert {*LIST_METRICS} < measured.keys() and measured["lists"] == len(NEGATIVES)
 
@@ -138,8 +138,8 @@ def test_the_loss_of_lists_is_that_of_the_scores():
     scores = task(inputs)["score"].numpy()
     assert scores.shape == (8, 3) and labels["score"].shape == (8, 3, 2)
     values = []
-    for row, of_list in zip(GRADES, scores, strict=True):
-        z, y = of_list[: len(row["grades"])], np.array(row["grades"], float)
+    for row, list_scores in zip(GRADES, scores, strict=True):
+        z, y = list_scores[: len(row["grades"])], np.array(row["grades"], float)
         values.append(-np.sum(np.exp(y) / np.exp(y).sum() * (z - np.log(np.exp(z).sum()))))
     task.compile_defaults("sgd")
     loss = task.evaluate(GRADES, verbose=0, return_dict=True)["loss"]
@@ -179,8 +179,8 @@ def test_queries_are_not_in_two_splits(train):
     task = reranker(loss="listwise")
     lists = [*task.read(PAIRS, inferred_arguments=task.inferred_arguments)]
     assert [list.query for list in lists] == WORDS[1:9]
-    train_part, held = divided(lists * 2, 0, 4)  # the same query in two rows of a file
-    assert {e.query for e in train_part}.isdisjoint(e.query for e in held)
+    train_part, dev_part = divided(lists * 2, 0, 4)  # the same query in two rows of a file
+    assert {e.query for e in train_part}.isdisjoint(e.query for e in dev_part)
     _, said, _ = train(PAIRS, loss="listwise", folds=2)
     assert any("2 folds of 8 examples" in line for line in said)
 

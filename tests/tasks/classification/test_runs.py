@@ -119,7 +119,7 @@ def test_the_file_to_hand_in(run, folder, tmp_path, capsys):
 
 
 def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments, tmp_path, capsys):
-    """What `evaluate` says is what scikit-learn makes of the lines that `predict` writes."""
+    """`evaluate` says what scikit-learn makes of the lines that `predict` writes."""
     rng = make_rng(3)
     words = {"alike": "same", "apart": "other", "long": "film"}
     for name, count in (("train", 96), ("dev", 23)):
@@ -152,8 +152,8 @@ def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments,
         for name in ("expected", "labels")
     )
     for average in ("micro", "macro"):
-        theirs = f1_score(expected, said, average=average, zero_division=0)
-        assert measures[f"{average}_f1"] == pytest.approx(theirs)
+        their_f1 = f1_score(expected, said, average=average, zero_division=0)
+        assert measures[f"{average}_f1"] == pytest.approx(their_f1)
     assert measures["subset_accuracy"] == pytest.approx(accuracy_score(expected, said))
 
 
@@ -289,7 +289,7 @@ def test_scores_are_those_of_the_run_wherever_the_model_goes(options, folder, ar
 
 
 def test_a_folder_that_lost_the_scale_of_its_scores_is_rejected(folder, tmp_path):
-    """As version 0.1.0 wrote it; the run's run.json has the scale."""
+    """Version 0.1.0 wrote it so; the run's run.json has the scale."""
     tokenizer = make_tokenizer(["same", "film"])
     task = Regressor(make_encoder(tokenizer), tokenizer, pooling="mean", mean=600.0, scale=256.0)
     expected = predict(model=task, data=[("film", "same")])

@@ -160,7 +160,7 @@ def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, ta
     outputs = np.asarray(task(inputs)[output])
     config = json.loads((saved[name] / "config.json").read_text())
     (named,) = config["architectures"]
-    theirs, info = getattr(transformers, named).from_pretrained(
+    their_model, info = getattr(transformers, named).from_pretrained(
         saved[name], output_loading_info=True
     )
     assert not info["missing_keys"]
@@ -170,14 +170,14 @@ def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, ta
         return
     assert not info["unexpected_keys"]
     with torch.no_grad():
-        logits = theirs.eval()(
+        logits = their_model.eval()(
             input_ids=torch.tensor(inputs["input_ids"]).long(),
             attention_mask=torch.tensor(inputs["input_mask"]).long(),
             token_type_ids=torch.tensor(inputs["segment_ids"]).long(),
         ).logits
     np.testing.assert_allclose(outputs, logits.numpy(), atol=2e-5 * np.abs(outputs).max())
     problem = {"several": "multi_label_classification", "score": "regression"}.get(name)
-    assert theirs.config.problem_type == problem
+    assert their_model.config.problem_type == problem
 
 
 @pytest.mark.peers
@@ -185,7 +185,7 @@ def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, ta
 def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tmp_path):
     config = one_block(tokenizer).config
     count = 1 if problem == "regression" else 4
-    theirs = transformers.BertForSequenceClassification(
+    their_model = transformers.BertForSequenceClassification(
         transformers.BertConfig(
             **{
                 k: v
@@ -196,14 +196,14 @@ def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tm
             problem_type=problem if problem != "regression" else None,
         )
     ).eval()
-    theirs.save_pretrained(tmp_path)
+    their_model.save_pretrained(tmp_path)
     tokenizer.save(tmp_path)
     task = load_task(tmp_path)
     assert type(task) is (Regressor if count == 1 else Classifier)
     assert getattr(task.settings, "multi_label", False) == (problem == "multi_label_classification")
     inputs = batch()
     with torch.no_grad():
-        logits = theirs(
+        logits = their_model(
             torch.tensor(inputs["input_ids"]).long(),
             attention_mask=torch.tensor(inputs["input_mask"]).long(),
             token_type_ids=torch.tensor(inputs["segment_ids"]).long(),
@@ -285,9 +285,9 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
         ]
         assert prediction["expected"] == list(example.label)
     metrics = tasks["several"].official_metrics(predictions, examples)
-    right = np.mean([set(a["labels"]) == set(a["expected"]) for a in predictions])
-    assert metrics["subset_accuracy"] == right
-    assert len(tasks["several"].errors(predictions, examples)) == round(3 * (1 - right))
+    subset_accuracy = np.mean([set(a["labels"]) == set(a["expected"]) for a in predictions])
+    assert metrics["subset_accuracy"] == subset_accuracy
+    assert len(tasks["several"].errors(predictions, examples)) == round(3 * (1 - subset_accuracy))
 
     predictions, examples = answer(
         tasks["score"], [("a", "b", 1.5), ("good", "bad", "40"), ("c", "d", 3)]
@@ -303,7 +303,7 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
 PAIRS = [("good film", "bad film"), ("bad", "good"), ("film " * 50, "a")]
 
 
-def of_one_segment(name, tokenizer):
+def one_segment_task(name, tokenizer):
     encoder = one_block(tokenizer, model_type="roberta", type_vocab_size=1)
     return KINDS[name](encoder, tokenizer)
 
@@ -311,7 +311,7 @@ def of_one_segment(name, tokenizer):
 @pytest.mark.parametrize("name", ["pair", "score"])
 def test_pairs_for_a_model_of_one_segment(name, tokenizer):
     """RoBERTa has one, so that all tokens of a pair are of it."""
-    task = of_one_segment(name, tokenizer)
+    task = one_segment_task(name, tokenizer)
     signature = task.signatures()["serving_default"]
     served = signature.function(*(tf.constant(list(texts)) for texts in zip(*PAIRS, strict=True)))
     expected, _ = answer(task, PAIRS, labelled=False)
@@ -321,15 +321,15 @@ def test_pairs_for_a_model_of_one_segment(name, tokenizer):
 @pytest.mark.peers
 @pytest.mark.parametrize("name", ["pair", "score"])
 def test_pairs_for_a_model_of_one_segment_are_those_of_transformers(name, tokenizer, tmp_path):
-    task = of_one_segment(name, tokenizer)
+    task = one_segment_task(name, tokenizer)
     sequences = task.features(list(task.read(PAIRS, labelled=False)))
     inputs = sequences.inputs(*sequences.take(tf.range(3)))
     (output,) = task.output
     outputs = np.asarray(task(inputs)[output])
     task.save(tmp_path / "model")
-    theirs = transformers.RobertaForSequenceClassification.from_pretrained(tmp_path / "model")
+    their_model = transformers.RobertaForSequenceClassification.from_pretrained(tmp_path / "model")
     with torch.no_grad():
-        logits = theirs.eval()(
+        logits = their_model.eval()(
             torch.tensor(inputs["input_ids"].numpy()).long(),
             attention_mask=torch.tensor(inputs["input_mask"].numpy()).long(),
         ).logits
@@ -368,8 +368,8 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
 
 def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
     """The loss of `fit` is the cross-entropy of each decision, times its weight."""
-    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    encoder = one_block(tokenizer, **none)
+    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    encoder = one_block(tokenizer, **no_dropout)
     data = [("a", "0|1"), ("b", "0"), ("c", "0"), ("d", "")]
 
     def make(weights):
@@ -386,9 +386,9 @@ def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
         [1, 1, 1],
     ]
     inputs, labels, _ = sequences.batch(tf.range(4))
-    logits, of_class = np.asarray(task(inputs)["logits"], "float64"), labels["logits"].numpy()
+    logits, has_label = np.asarray(task(inputs)["logits"], "float64"), labels["logits"].numpy()
     positive, negative = (np.logaddexp(0, x) for x in (-logits, logits))
-    weighted = of_class * [0.5, 4.0, 1.0] * positive + (1 - of_class) * negative
+    weighted = has_label * [0.5, 4.0, 1.0] * positive + (1 - has_label) * negative
     task.compile_defaults("sgd", jit_compile=False)
     batches = task.dataset(data, batch_size=4, multi_label=True)
     (loss,) = task.fit(batches, verbose=0).history["loss"]

@@ -89,8 +89,8 @@ def test_of_windows():
 
 def test_a_run_counts_what_it_cuts_or_reads_in_windows(files, arguments, tmp_path):
     given = {**arguments, "freeze_encoder": True, "epochs": 1, "max_length": 6}
-    of_train = (files / "train.tsv").read_text().splitlines()[1:]
-    count = sum(len(line.split("\t")[0].split()) > 4 for line in of_train)
+    train_lines = (files / "train.tsv").read_text().splitlines()[1:]
+    count = sum(len(line.split("\t")[0].split()) > 4 for line in train_lines)
     for more, end in (
         ({}, "are longer than 6 tokens, and cut. Set a larger `max_length` (--max-length), or "),
         ({"long_texts": "windows"}, "are longer than 6 tokens and are read in windows, "),

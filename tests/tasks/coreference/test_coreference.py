@@ -120,9 +120,9 @@ def test_an_export_answers_as_predict_does_in_texts_of_any_length(run, tmp_path)
 def test_an_answer_does_not_depend_on_the_other_documents_of_its_batch(run):
     rng = make_rng(6)
     texts = [" ".join(document(rng)[0]) for _ in range(4)]
-    together = list(kb.predict(model=run, text=[*texts, " ".join(texts * 3)], batch_size=5))
+    batched = list(kb.predict(model=run, text=[*texts, " ".join(texts * 3)], batch_size=5))
     alone = list(kb.predict(model=run, text=texts, batch_size=1))
-    assert together[:4] == alone
+    assert batched[:4] == alone
 
 
 def test_words_in_several_sequences_have_the_vectors_of_the_one_that_owns_them():
@@ -263,10 +263,10 @@ def test_bad_input_is_named(run, files, tmp_path):
     inside = [{"text": "then Éva left", "clusters": [[[5, 7], [9, 13]]]}]
     with pytest.raises(InputError, match=r'"Év", ends inside the word "Éva"'):
         kb.evaluate(model=run, data=inside)
-    none = tmp_path / "none.jsonl"
-    none.write_text('{"words": ["rain"], "clusters": []}\n')
+    without_clusters = tmp_path / "none.jsonl"
+    without_clusters.write_text('{"words": ["rain"], "clusters": []}\n')
     given = {"task": "coreference", "model": files["encoder"], "output": tmp_path / "run"}
     with pytest.raises(InputError, match="has no clusters of two mentions to learn from"):
-        kb.finetune(**given, train=none, dev=none)
+        kb.finetune(**given, train=without_clusters, dev=without_clusters)
     with pytest.raises(InputError, match="`max_span_length` must be at least 1. Received: 0"):
         kb.finetune(**given, train=files["train"], dev=files["dev"], max_span_length=0)

@@ -89,8 +89,8 @@ def b_cubed_by_mentions(one, other):
     total = 0.0
     for cluster in one:
         for mention in cluster:
-            theirs = next((match for match in other if mention in match), set())
-            total += len(cluster & theirs) / len(cluster)
+            other_cluster = next((match for match in other if mention in match), set())
+            total += len(cluster & other_cluster) / len(cluster)
     return total, sum(map(len, one))
 
 
@@ -119,8 +119,8 @@ def test_random_clusters_are_counted_alike():
         best = best_match(expected, predicted)
         sums[2] += best, len(expected), best, len(predicted)
     metrics = coreference_metrics(*zip(*documents, strict=True))
-    for name, (right, expected, correct, predicted) in zip(
+    for name, (recalled, expected, correct, predicted) in zip(
         ("muc", "b_cubed", "ceaf"), sums, strict=True
     ):
-        assert metrics[f"{name}_recall"] == pytest.approx(right / expected)
+        assert metrics[f"{name}_recall"] == pytest.approx(recalled / expected)
         assert metrics[f"{name}_precision"] == pytest.approx(correct / predicted)

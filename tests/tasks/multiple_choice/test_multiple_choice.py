@@ -72,18 +72,18 @@ def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, seque
             answer["probabilities"], np.exp(alone) / np.exp(alone).sum(), atol=1e-5
         )
     measures = task.official_metrics(predictions, sequences.examples)
-    right = [
+    is_right = [
         alone.argmax() == label for alone, (_, _, label) in zip(expected, EXAMPLES, strict=True)
     ]
-    assert measures["accuracy"] == np.mean(right)
+    assert measures["accuracy"] == np.mean(is_right)
     json.dumps(measures)
-    assert len(task.errors(predictions, sequences.examples)) == 4 - sum(right)
+    assert len(task.errors(predictions, sequences.examples)) == 4 - sum(is_right)
 
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("pooling", ["cls", "last+max+mean"])
 def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, sequences, tmp_path):
-    """Of every choice its [CLS] or its tokens, here of all layers, which the head mixes."""
+    """The head reads every choice's [CLS] or tokens, here of all layers, which it mixes."""
     mixed_task = MultipleChoice(
         make_encoder(task.tokenizer),
         task.tokenizer,
@@ -109,16 +109,16 @@ def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, sequences, tmp_
 def test_it_opens_in_transformers_with_the_same_logits_and_back(task, sequences, tmp_path):
     task.save(tmp_path / "ours")
     kind = transformers.BertForMultipleChoice
-    theirs, info = kind.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    their_model, info = kind.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not any(info.values()), info
-    theirs.eval().save_pretrained(tmp_path / "theirs")
+    their_model.eval().save_pretrained(tmp_path / "theirs")
     task.tokenizer.save(tmp_path / "theirs")
     again = load_task(tmp_path / "theirs")
     assert type(again) is MultipleChoice
     (batch, _) = sequences.batch(tf.constant([0, 0]))
     arrays = {name: torch.tensor(x.numpy()).long() for name, x in batch.items()}
     with torch.no_grad():
-        logits = theirs(
+        logits = their_model(
             arrays["input_ids"],
             attention_mask=arrays["input_mask"],
             token_type_ids=arrays["segment_ids"],
@@ -172,5 +172,5 @@ def test_a_run_learns_which_choice_is_right_and_is_measured_by_command(tmp_path,
     with eagerly():
         assert main(["predict", "--model", run, "--data", dev]) == 0
     predictions = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    right = [answer["label"] == answer["expected"] for answer in predictions]
-    assert len(right) == 17 and measures["accuracy"] == np.mean(right) > 0.8
+    is_right = [answer["label"] == answer["expected"] for answer in predictions]
+    assert len(is_right) == 17 and measures["accuracy"] == np.mean(is_right) > 0.8

@@ -103,13 +103,13 @@ def test_labels_are_the_answers_tokens_in_windows_that_hold_it_and_cls_elsewhere
 def test_a_context_is_tokenized_once_and_a_stream_gives_the_same_rows(tokenizer):
     sequences = made(tokenizer)
     assert len(sequences.contexts.splits) - 1 == 3
-    together = sequences.inputs(*sequences.take(tf.range(len(sequences))))["input_ids"].numpy()
+    all_ids = sequences.inputs(*sequences.take(tf.range(len(sequences))))["input_ids"].numpy()
     done = 0
     for example in sequences.examples:
         alone = made(tokenizer, [example])
         ids = alone.inputs(*alone.take(tf.range(len(alone))))["input_ids"].numpy()
         for row, length in zip(ids, alone.lengths, strict=True):
-            assert row[:length].tolist() == together[done][:length].tolist()
+            assert row[:length].tolist() == all_ids[done][:length].tolist()
             done += 1
     assert done == len(sequences)
 

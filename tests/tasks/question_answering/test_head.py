@@ -31,28 +31,28 @@ def tokenizer():
 def test_the_loss_is_the_mean_of_both_over_the_tokens_of_a_row(tokenizer):
     task = QuestionAnswerer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer)
     y = task(BATCH)
-    losses, right = {}, {}
+    losses, accuracies = {}, {}
     for name in NAMES:
         nats, hits = [], []
         for row, length in enumerate(LENGTHS):
             logits = np.asarray(y[name][row, :length], "float64")
             nats.append(np.log(np.exp(logits).sum()) - logits[ANSWERS[name][row]])
             hits.append(logits.argmax() == ANSWERS[name][row])
-        losses[name], right[name] = np.mean(nats), np.mean(hits)
+        losses[name], accuracies[name] = np.mean(nats), np.mean(hits)
     task.compile_defaults("sgd", jit_compile=False)
     logs = task.evaluate(BATCH, ANSWERS, batch_size=4, return_dict=True, verbose=0)
     assert logs["loss"] == pytest.approx(sum(losses.values()) / 2, rel=1e-5)
     for name in NAMES:
-        assert logs[f"{name}_accuracy"] == pytest.approx(right[name])
+        assert logs[f"{name}_accuracy"] == pytest.approx(accuracies[name])
 
 
 def test_a_row_answers_the_same_however_far_it_is_padded(tokenizer):
     task = QuestionAnswerer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer)
-    together = task(BATCH)
+    batch_outputs = task(BATCH)
     for row, length in enumerate(LENGTHS):
         alone = task({name: x[row : row + 1, :length] for name, x in BATCH.items()})
         for name in NAMES:
-            ours = np.asarray(keras.ops.softmax(together[name][row]))
+            ours = np.asarray(keras.ops.softmax(batch_outputs[name][row]))
             np.testing.assert_allclose(
                 ours[:length], np.asarray(keras.ops.softmax(alone[name][0])), atol=1e-5
             )

@@ -18,7 +18,7 @@ def both(minilm_folder, shared_data, tmp_path_factory):
     """(ours, theirs, their tokenizer, questions); the weights are random and large."""
     tokenizer = Tokenizer.from_folder(minilm_folder)
     encoder = make_encoder(tokenizer, max_position_embeddings=MAX_LENGTH, num_hidden_layers=1)
-    ours = QuestionAnswerer(
+    our_model = QuestionAnswerer(
         encoder,
         tokenizer,
         max_length=MAX_LENGTH,
@@ -27,14 +27,19 @@ def both(minilm_folder, shared_data, tmp_path_factory):
         n_best=3,
     )
     folder = tmp_path_factory.mktemp("both") / "model"
-    ours.save(folder)
-    theirs = transformers.BertForQuestionAnswering.from_pretrained(folder).eval()
+    our_model.save(folder)
+    their_model = transformers.BertForQuestionAnswering.from_pretrained(folder).eval()
     questions = list(QuestionSource(shared_data / "xquad" / "en.json"))[::70]
     with torch.no_grad():
-        yield ours, theirs, transformers.AutoTokenizer.from_pretrained(minilm_folder), questions
+        yield (
+            our_model,
+            their_model,
+            transformers.AutoTokenizer.from_pretrained(minilm_folder),
+            questions,
+        )
 
 
-def their_windows(tokenizer, theirs, example):
+def their_windows(tokenizer, their_model, example):
     """[(offsets of the piece, its first token, start and end logits, ids of the row)]."""
     question = tokenizer(example.question, add_special_tokens=False)["input_ids"]
     room = MAX_LENGTH - 3 - len(question)
@@ -50,7 +55,7 @@ def their_windows(tokenizer, theirs, example):
         return_tensors="pt",
     )
     names = ("input_ids", "attention_mask", "token_type_ids")
-    outputs = theirs(**{name: sequences[name] for name in names})
+    outputs = their_model(**{name: sequences[name] for name in names})
     token = len(question) + 2
     for number, mask in enumerate(sequences["attention_mask"].numpy()):
         length = int(mask.sum())
@@ -86,15 +91,15 @@ def best_by_search(windows, token):
 
 @pytest.mark.peers
 def test_windows_logits_and_answers_are_theirs(both):
-    ours, theirs, tokenizer, questions = both
-    sequences = ours.features(questions)
-    outputs = Inference(ours, batch_size=16).outputs(sequences)
-    answers = ours.decode(outputs, sequences)
+    our_model, their_model, tokenizer, questions = both
+    sequences = our_model.features(questions)
+    outputs = Inference(our_model, batch_size=16).outputs(sequences)
+    answers = our_model.decode(outputs, sequences)
     inputs = sequences.inputs(*sequences.take(np.arange(len(sequences))))["input_ids"].numpy()
     several = 0
     for number, (example, answer) in enumerate(zip(questions, answers, strict=True)):
         rows = np.flatnonzero(sequences.example_of_sequence == number)
-        windows = list(their_windows(tokenizer, theirs, example))
+        windows = list(their_windows(tokenizer, their_model, example))
         assert len(windows) == len(rows)
         several += len(windows) > 1
         for row, (_, first, starts, ends, ids) in zip(rows, windows, strict=True):

@@ -61,8 +61,8 @@ def test_all_texts_together_have_the_windows_of_each_alone():
     windows = windows_of(lengths, rooms, stride=7)
     assert windows.sequence.tolist() == sorted(windows.sequence.tolist())
     for number, (length, room) in enumerate(zip(lengths, rooms, strict=True)):
-        of_text = windows.sequence == number
-        pairs = zip(windows.starts[of_text], windows.sizes[of_text], strict=True)
+        is_of_text = windows.sequence == number
+        pairs = zip(windows.starts[is_of_text], windows.sizes[is_of_text], strict=True)
         assert [(int(f), int(n)) for f, n in pairs] == one_text(length, room, 7)
         covered = set()
         for first, size in one_text(length, room, 7):
@@ -80,9 +80,9 @@ def test_cores_are_googles_rule_for_every_token(cases):
         lengths, rooms = zip(*((n, room) for n, room, s in cases if s == stride), strict=True)
         windows = windows_of(lengths, rooms, stride=stride)
         for number, length in enumerate(lengths):
-            of_text = windows.sequence == number
+            is_of_text = windows.sequence == number
             first, size, core_start, core_end = (
-                np.asarray(column)[of_text][:, None]
+                np.asarray(column)[is_of_text][:, None]
                 for column in (
                     windows.starts,
                     windows.sizes,

@@ -103,11 +103,11 @@ def test_random_tags_are_counted_alike():
     counts = np.zeros(3, int)
     for true, predicted_tags in zip(expected, predicted, strict=True):
         both = [column_arguments(side.split()) for side in (true, predicted_tags)]
-        theirs, ours = (
+        their_chunks, our_chunks = (
             {(*place, role, *parts) for place, (role, parts) in arguments.items() if role != "V"}
             for arguments in both
         )
-        counts += len(theirs & ours), len(ours), len(theirs)
+        counts += len(their_chunks & our_chunks), len(our_chunks), len(their_chunks)
     metrics = measured(expected, predicted)
     assert metrics["precision"] == pytest.approx(counts[0] / counts[1])
     assert metrics["recall"] == pytest.approx(counts[0] / counts[2])

@@ -53,7 +53,7 @@ FAMILY = Family(
 
 
 def test_a_run_learns_whose_arguments_are_asked_for(run, files, capsys):
-    """Of two equal verbs in a sentence, each has its own."""
+    """Two equal verbs in a sentence have each its own."""
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["labels"] == LABELS and metrics["best_metric"] == "f1"
     assert metrics["dev"]["f1"] > 0.95 and metrics["dev"]["examples"] == 24
@@ -170,10 +170,10 @@ def test_bad_input_is_named(run, files, tmp_path):
     given = {"task": "srl", "model": files["encoder"], "output": tmp_path / "run"}
     with pytest.raises(InputError, match="has tags that do not name arguments, as O, B-A0"):
         kb.finetune(**given, train=tags, dev=tags)
-    none = tmp_path / "none.props"
-    none.write_text("rain -\n")
+    without_predicates = tmp_path / "none.props"
+    without_predicates.write_text("rain -\n")
     with pytest.raises(InputError, match="no predicates|no examples|empty"):
-        kb.finetune(**given, train=none, dev=none)
+        kb.finetune(**given, train=without_predicates, dev=without_predicates)
     with pytest.raises(ValueError, match="`labels` must be tags such as O, B-A0 and I-A0"):
         kb.SemanticRoleTagger(make_encoder(make_tokenizer()), labels=["NOUN", "VERB"])
 

@@ -62,10 +62,10 @@ def test_spans_that_are_all_as_likely_are_resolved_in_few_rounds(width):
     assert rounds <= 2 * width + 10
 
 
-def beside(array, width, of_two, nothing):
+def beside(array, width, combine, nothing):
     """(N,): of each place and all that are less than `width` from it."""
     padded = np.pad(array, width - 1, constant_values=nothing)
-    return of_two.reduce(np.lib.stride_tricks.sliding_window_view(padded, 2 * width - 1), axis=1)
+    return combine.reduce(np.lib.stride_tricks.sliding_window_view(padded, 2 * width - 1), axis=1)
 
 
 def test_the_graph_settles_spans_of_one_word_again_and_again():

@@ -24,13 +24,15 @@ def test_nested_spans_are_counted_as_by_a_loop():
     predicted = [random_spans(RNG.integers(0, 9)) | set(list(spans)[:2]) for spans in expected]
     measures = span_metrics(expected, predicted, labels=LABELS)
     for label, measured in [(None, measures), *measures["labels"].items()]:
-        right = wrong = missed = 0
+        correct = wrong = missed = 0
         for wanted, given in zip(expected, predicted, strict=True):
             for span in given:
                 if label in (None, span[2]):
-                    right, wrong = (right + 1, wrong) if span in wanted else (right, wrong + 1)
+                    correct, wrong = (
+                        (correct + 1, wrong) if span in wanted else (correct, wrong + 1)
+                    )
             missed += sum(label in (None, span[2]) and span not in given for span in wanted)
-        precision, recall = right / (right + wrong), right / (right + missed)
+        precision, recall = correct / (correct + wrong), correct / (correct + missed)
         assert measured["precision"] == pytest.approx(precision)
         assert measured["recall"] == pytest.approx(recall)
         assert measured["f1"] == pytest.approx(2 * precision * recall / (precision + recall))
@@ -86,16 +88,16 @@ def test_flat_spans_are_counted_as_seqeval_counts_them():
         [tags_of(spans, length) for spans, length in zip(side, lengths, strict=True)]
         for side in (expected, predicted)
     ]
-    theirs = classification_report(
+    their_report = classification_report(
         *tags, mode="strict", scheme=IOB2, output_dict=True, zero_division=0
     )
     ours = span_metrics(expected, predicted, labels=LABELS)
     for label in LABELS:
         for name, their_name in (("precision",) * 2, ("recall",) * 2, ("f1", "f1-score")):
-            assert ours["labels"][label][name] == pytest.approx(theirs[label][their_name])
-        assert ours["labels"][label]["examples"] == theirs[label]["support"]
-    assert ours["f1"] == pytest.approx(theirs["micro avg"]["f1-score"])
-    assert ours["macro_f1"] == pytest.approx(theirs["macro avg"]["f1-score"])
+            assert ours["labels"][label][name] == pytest.approx(their_report[label][their_name])
+        assert ours["labels"][label]["examples"] == their_report[label]["support"]
+    assert ours["f1"] == pytest.approx(their_report["micro avg"]["f1-score"])
+    assert ours["macro_f1"] == pytest.approx(their_report["macro avg"]["f1-score"])
 
 
 def test_nothing_expected_and_nothing_found_is_zero_everywhere():
@@ -111,15 +113,18 @@ def test_relations_are_counted_without_the_null_label():
     expected = RNG.choice(labels[:3], 200, p=[0.6, 0.3, 0.1]).tolist()
     predicted = np.where(RNG.random(200) < 0.6, expected, RNG.choice(labels[:3], 200)).tolist()
     ours = relation_metrics(expected, predicted, labels=labels, null_label="no_relation")
-    theirs = metrics.precision_recall_fscore_support(
+    their_scores = metrics.precision_recall_fscore_support(
         expected, predicted, labels=labels[1:], average="micro", zero_division=0
     )
-    assert [ours["precision"], ours["recall"], ours["f1"]] == pytest.approx(list(theirs[:3]))
+    assert [ours["precision"], ours["recall"], ours["f1"]] == pytest.approx(list(their_scores[:3]))
     assert ours["macro_f1"] == pytest.approx(
         metrics.f1_score(expected, predicted, labels=labels[1:3], average="macro")
     )
     assert ours["accuracy"] == pytest.approx(metrics.accuracy_score(expected, predicted))
-    theirs = metrics.confusion_matrix(expected, predicted, labels=labels)
-    assert ours["confusion"] == theirs.tolist() and ours["labels"]["never_seen"]["examples"] == 0
+    their_confusion = metrics.confusion_matrix(expected, predicted, labels=labels)
+    assert (
+        ours["confusion"] == their_confusion.tolist()
+        and ours["labels"]["never_seen"]["examples"] == 0
+    )
     all_of_them = relation_metrics(expected, predicted, labels=labels, null_label=None)
     assert all_of_them["f1"] == pytest.approx(ours["accuracy"])

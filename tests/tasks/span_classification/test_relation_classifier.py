@@ -138,8 +138,12 @@ def test_what_is_served_is_what_predict_answers(trained):
         served(text, **positions, tail_end=tf.constant([49, 4]))
     # Too far apart for a row: no prediction, and the others' are as before.
     far = {**GIVEN, "tail": [49, 80]}
-    none, other = predict(model=task, data=[far, texts[1]])
-    assert (none["label"], none["score"], {*none["probabilities"].values()}) == (None, 0.0, {0.0})
+    distant, other = predict(model=task, data=[far, texts[1]])
+    assert (distant["label"], distant["score"], {*distant["probabilities"].values()}) == (
+        None,
+        0.0,
+        {0.0},
+    )
     assert other["label"] == predictions[1]["label"]
     outputs = served(text, **positions, tail_end=tf.constant([80, 4]))
     assert [label.decode() for label in outputs["label"].numpy()] == ["", predictions[1]["label"]]
@@ -198,8 +202,8 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
     examples = list(task.read([*near, *far]))
     predictions = list(predict(model=task, data=[*near, *far]))
     measures = task.official_metrics(predictions, examples)
-    right = sum(a["label"] == e.label for a, e in zip(predictions, examples, strict=True))
-    assert measures["too_far"] == 2 and measures["accuracy"] == right / 32
+    correct = sum(a["label"] == e.label for a, e in zip(predictions, examples, strict=True))
+    assert measures["too_far"] == 2 and measures["accuracy"] == correct / 32
     assert "2 pairs too far apart, counted as wrong" in task.describe_metrics(measures)
     shown = map(task.describe_error, task.errors(predictions, examples))
     assert any("true: lives_in, predicted: none (too far apart) (0.00)" in text for text in shown)

@@ -132,8 +132,8 @@ def check_served(outputs, predictions):
     for row, prediction in enumerate(predictions):
         spans, padding = prediction["spans"], [0] * (most - len(prediction["spans"]))
         assert outputs["lengths"][row] == len(spans)
-        for ours, theirs in (("starts", "start"), ("ends", "end")):
-            assert outputs[ours][row].numpy().tolist() == [s[theirs] for s in spans] + padding
+        for column, key in (("starts", "start"), ("ends", "end")):
+            assert outputs[column][row].numpy().tolist() == [s[key] for s in spans] + padding
         labels = [label.decode() for label in outputs["labels"][row].numpy()]
         assert labels == [s["label"] for s in spans] + [""] * len(padding)
         scores = [s["score"] for s in spans] + padding

@@ -101,7 +101,7 @@ def test_what_is_forbidden_is_never_said_however_likely():
 
 
 def test_gradients_by_finite_differences():
-    """Of the loss by emissions and by what is learned, and none by what lies between words."""
+    """Gradients of the loss by emissions and by what is learned; none by what is between words."""
     crf = make("bioes")
     labels = np.zeros(IS_WORD.shape, "int32")
     labels[3, [1, 2, 4, 7]] = [LABELS.index(tag) for tag in ("B-X", "I-X", "E-X", "S-X")]

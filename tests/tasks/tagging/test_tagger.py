@@ -43,13 +43,13 @@ def test_the_loss_is_the_mean_over_the_tokens_that_count(tokenizer):
     )
     weights = WEIGHTS["logits"]
     assert 0 < weights.sum() < MASK.sum()
-    right = logits.argmax(-1) == IDS % 3
+    is_right = logits.argmax(-1) == IDS % 3
     task.compile_defaults("sgd", jit_compile=False)
     logs = task.evaluate(
         BATCH, TAGS, sample_weight=WEIGHTS, batch_size=4, return_dict=True, verbose=0
     )
     assert logs["loss"] == pytest.approx((nats * weights).sum() / weights.sum(), rel=1e-5)
-    assert logs["accuracy"] == pytest.approx((right * weights).sum() / weights.sum(), rel=1e-5)
+    assert logs["accuracy"] == pytest.approx((is_right * weights).sum() / weights.sum(), rel=1e-5)
 
 
 @pytest.mark.usefixtures("eager")

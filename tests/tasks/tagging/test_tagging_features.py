@@ -150,7 +150,7 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
     )
     scores += between[every[:, :-1], every[:, 1:]].sum(axis=1)
     gold = np.array([LABELS.index(tag) for tag in examples[1].tags])
-    right = scores[(every == gold).all(axis=1)].item()
+    gold_score = scores[(every == gold).all(axis=1)].item()
 
     for length in (5, 6, 8, 12, 40):
         for context in (False, True):
@@ -172,11 +172,11 @@ def test_rows_of_a_split_sentence_are_trained_as_parts_of_one_chain(label_subwor
                 covered += len(positions)
                 others = np.delete(np.arange(len(words)), positions)
                 alike = (every[:, others] == gold[others]).all(axis=1)
-                expected = right - np.logaddexp.reduce(scores[alike])
+                expected = gold_score - np.logaddexp.reduce(scores[alike])
                 assert log_probs[row] == pytest.approx(expected, rel=1e-4, abs=1e-4), (length, row)
             assert covered == len(words)
     assert log_probs[sequences.example_of_sequence == 1].sum() == pytest.approx(
-        right - np.logaddexp.reduce(scores), rel=1e-4
+        gold_score - np.logaddexp.reduce(scores), rel=1e-4
     )  # of one row: the whole chain
     empty = examples_of(sentences(""), tokenizer, crf=True)
     assert not empty.labels["logits"].values.numpy().any()

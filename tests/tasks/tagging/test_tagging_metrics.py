@@ -26,17 +26,17 @@ def corpora(scheme):
 
     outside = [["O"] * length for length in lengths]
     broken = noise(labels)
-    right = [converted(tags, scheme) for tags in noise([*labels, "O", "O", "O"])]
-    near = [[tag if rng.random() < 0.8 else rng.choice(labels) for tag in s] for s in right]
+    gold = [converted(tags, scheme) for tags in noise([*labels, "O", "O", "O"])]
+    near = [[tag if rng.random() < 0.8 else rng.choice(labels) for tag in s] for s in gold]
     inside = noise([label for label in labels if label[0] in "IE"])
     return [
-        (right, right),
-        (right, near),
-        (near, right),
+        (gold, gold),
+        (gold, near),
+        (near, gold),
         (broken, noise(labels)),
-        (right, inside),
-        (right, outside),
-        (outside, right),
+        (gold, inside),
+        (gold, outside),
+        (outside, gold),
         (outside, outside),
     ]
 
@@ -47,7 +47,10 @@ def scores(predicted):
 
 def metrics(report):
     names = {"precision": "precision", "recall": "recall", "f1-score": "f1", "support": "examples"}
-    return {ours: pytest.approx(report[theirs], abs=1e-12) for theirs, ours in names.items()}
+    return {
+        our_name: pytest.approx(report[their_name], abs=1e-12)
+        for their_name, our_name in names.items()
+    }
 
 
 @pytest.mark.parametrize(("scheme", "reference"), [("bio", IOB2), ("bioes", IOBES)])
@@ -59,8 +62,10 @@ def test_chunks_are_counted_as_seqeval_counts_them(scheme, reference):
             for prefix, options in (("", {}), ("strict_", {"mode": "strict", "scheme": reference})):
                 for name in ("f1", "precision", "recall"):
                     score = getattr(seqeval.metrics, f"{name}_score")
-                    theirs = score(expected, predicted, average="micro", zero_division=0, **options)
-                    assert measures[f"{prefix}{name}"] == pytest.approx(theirs, abs=1e-12)
+                    their_score = score(
+                        expected, predicted, average="micro", zero_division=0, **options
+                    )
+                    assert measures[f"{prefix}{name}"] == pytest.approx(their_score, abs=1e-12)
             if any(tag != "O" for tags in [*expected, *predicted] for tag in tags):
                 report = seqeval.metrics.classification_report(
                     expected, predicted, output_dict=True, zero_division=0

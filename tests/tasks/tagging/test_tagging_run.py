@@ -102,8 +102,8 @@ def test_evaluate_says_what_the_run_said_and_shows_errors(run, files, tmp_path, 
     wrong = tmp_path / "wrong.conll"
     words = "then anna saw new york and rome .".split()
     tags = "O B-PER O B-LOC I-LOC I-LOC B-LOC O".split()
-    right = ["O" if word == "and" else tag for word, tag in zip(words, tags, strict=True)]
-    pairs = [*zip(words, right, strict=True), ("", ""), *zip(words, tags, strict=True)]
+    correct_tags = ["O" if word == "and" else tag for word, tag in zip(words, tags, strict=True)]
+    pairs = [*zip(words, correct_tags, strict=True), ("", ""), *zip(words, tags, strict=True)]
     wrong.write_text("\n".join(" ".join(pair) for pair in pairs))
     evaluation = evaluate(model=run, data=wrong, show_errors=3)
     assert evaluation["recall"] == 5 / 6 and evaluation["labels"]["LOC"]["examples"] == 4
@@ -162,8 +162,8 @@ def tagger(request, files):
     task.save(files["folder"] / "bilstm")
     loaded = load_task(files["folder"] / "bilstm")
     assert loaded.get_config() == task.get_config() and loaded.METRIC == "f1"
-    for ours, theirs in zip(task.weights, loaded.weights, strict=True):
-        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    for weight, loaded_weight in zip(task.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), loaded_weight.numpy())
     return loaded
 
 

@@ -105,10 +105,10 @@ def test_a_folder_keeps_how_it_reads_words(tmp_path):
         earlier = load_task(tmp_path / "earlier")
     assert not earlier.tokenizer.skips_spaces and earlier.tokenizer.vocabulary.prefix_space
     rows = [{"words": words} for words in WORDS]
-    of_earlier = tags_of(earlier, rows)
-    assert of_earlier != tags_of(again, rows)
+    earlier_tags = tags_of(earlier, rows)
+    assert earlier_tags != tags_of(again, rows)
     earlier.save(tmp_path / "saved")
-    assert tags_of(load_task(tmp_path / "saved"), rows) == of_earlier
+    assert tags_of(load_task(tmp_path / "saved"), rows) == earlier_tags
     # Another program's has neither key, and its texts are as its tokenizer reads them.
     config = json.loads((tmp_path / "new" / "config.json").read_text(encoding="utf-8"))
     del config["keras_bert"]
@@ -129,10 +129,10 @@ def test_spans_read_the_same_words(algorithm):
     tokenizer = Tokenizer(vocabulary(algorithm, False), lowercase=False)
     encoder = make_encoder(tokenizer, pooler=False, max_position_embeddings=128)
     task = SpanClassifier(encoder, tokenizer, labels=["X"], max_length=128)
-    given, of_text = (
+    given, text_features = (
         task.features(list(task.read(rows, labelled=False)), labelled=False)
         for rows in ([{"words": words} for words in PLAIN], [" ".join(words) for words in PLAIN])
     )
-    assert given.segments[0].to_list() == of_text.segments[0].to_list()
+    assert given.segments[0].to_list() == text_features.segments[0].to_list()
     for name in ("word_starts", "word_ends"):
-        assert given.columns[name].to_list() == of_text.columns[name].to_list()
+        assert given.columns[name].to_list() == text_features.columns[name].to_list()

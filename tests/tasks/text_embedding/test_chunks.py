@@ -73,8 +73,8 @@ def step(form=PAIRS, *, rows=None, steps=1, **settings):
 
 
 def assert_same(ours, expected, *, atol=2e-6, rtol=2e-6):
-    (losses, weights, after), (of_whole, whole_weights, whole_after) = ours, expected
-    np.testing.assert_allclose(losses, of_whole, rtol=rtol)
+    (losses, weights, after), (whole_losses, whole_weights, whole_after) = ours, expected
+    np.testing.assert_allclose(losses, whole_losses, rtol=rtol)
     for path, weight in weights.items():
         np.testing.assert_allclose(weight, whole_weights[path], atol=atol, err_msg=path)
     np.testing.assert_array_equal(after, whole_after)

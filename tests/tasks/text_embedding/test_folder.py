@@ -66,7 +66,9 @@ POOLINGS = {
 
 def test_every_pooling_and_a_prompt_that_is_not_pooled(minilm):
     """The hidden states of one encoder, under each task."""
-    tasks = {"pool_" + theirs: {"pooling": ours} for theirs, ours in POOLINGS.items()}
+    tasks = {
+        "pool_" + their_name: {"pooling": our_name} for their_name, our_name in POOLINGS.items()
+    }
     rows = [TEXTS[row] for row in FACTS["pooling_rows"]]
     for name, settings in tasks.items():
         if name in EXPECTED:
@@ -219,11 +221,11 @@ NAMES_OF_6 = {
 
 
 def test_the_names_and_keys_of_version_6(changed, saved):
-    def of_6(modules):
+    def as_version_6(modules):
         return [{**m, "type": NAMES_OF_6[m["type"].rpartition(".")[2]]} for m in modules]
 
     folder = changed(
-        modules=of_6,
+        modules=as_version_6,
         pooling=lambda _: {"embedding_dimension": 16, "pooling_mode": ["cls", "mean"]},
         length=lambda _: {"transformer_task": "feature-extraction", "modality_config": {}},
         about=lambda about: {**about, "prompts": {**about["prompts"], "document": ""}},
@@ -235,7 +237,7 @@ def test_the_names_and_keys_of_version_6(changed, saved):
 
 
 @pytest.mark.parametrize(
-    ("length", "of_tokenizer", "expected"),
+    ("length", "tokenizer_length", "expected"),
     [
         ({"max_seq_length": 9}, 5, 9),  # it wins, also when it is larger
         ({"max_seq_length": 1000}, None, 40),  # of the model's positions
@@ -245,10 +247,12 @@ def test_the_names_and_keys_of_version_6(changed, saved):
         (None, None, 40),
     ],
 )
-def test_the_maximum_length(changed, length, of_tokenizer, expected):
+def test_the_maximum_length(changed, length, tokenizer_length, expected):
     def of(config):
         config.pop("model_max_length")
-        return config if of_tokenizer is None else {**config, "model_max_length": of_tokenizer}
+        return (
+            config if tokenizer_length is None else {**config, "model_max_length": tokenizer_length}
+        )
 
     assert settings_of(changed(length=lambda _: length, tokenizer=of)).max_length == expected
 

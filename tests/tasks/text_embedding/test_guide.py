@@ -88,8 +88,8 @@ def test_a_run_encodes_each_text_once_and_resumes(folders, tmp_path, monkeypatch
     with copied(output, killed, after_step=3):
         kb.finetune(**given, output=output)
     texts = [text for row in ROWS for text in row.values() if text]
-    of_dev = [text for row in ROWS[:4] for text in row.values() if text]
-    assert sorted(encoded) == sorted([*texts, *of_dev])
+    dev_texts = [text for row in ROWS[:4] for text in row.values() if text]
+    assert sorted(encoded) == sorted([*texts, *dev_texts])
     kb.finetune(**given, output=killed)
     assert_same_weights(killed, output)
     run = kb.load_task(output)

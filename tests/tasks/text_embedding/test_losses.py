@@ -52,7 +52,7 @@ CASES = {
         vectors, labels, margin=5.0, by_cosine=False
     ),
 }
-OF_LOSSES = {name: loss for name, loss in CASES.items() if isinstance(loss, GroupLoss)}
+GROUP_LOSSES = {name: loss for name, loss in CASES.items() if isinstance(loss, GroupLoss)}
 
 
 def labels_of(name, texts):
@@ -80,7 +80,7 @@ def value_and_gradient(loss, labels, vectors, weights=None):
 
 def test_every_loss_is_compared():
     # That of triplets is another function of distances.
-    assert {loss.loss for loss in OF_LOSSES.values()} | {BATCH_TRIPLETS} == {*LOSSES}
+    assert {loss.loss for loss in GROUP_LOSSES.values()} | {BATCH_TRIPLETS} == {*LOSSES}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -102,8 +102,8 @@ def test_a_negative_that_is_not_there_changes_nothing(name):
     wider = np.concatenate([vectors, np.zeros_like(vectors[:, :1])], axis=1)
     fewer = np.pad(labels, [(0, 0), (0, 1)])
     value, gradient = value_and_gradient(CASES[name], labels, vectors)
-    of_wider, wider_gradient = value_and_gradient(CASES[name], fewer, wider)
-    assert of_wider == pytest.approx(value, rel=1e-6)
+    wider_value, wider_gradient = value_and_gradient(CASES[name], fewer, wider)
+    assert wider_value == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(wider_gradient[:, :-1], gradient, rtol=1e-5, atol=1e-7)
     assert not wider_gradient[:, -1].any()
 
@@ -148,14 +148,14 @@ def test_a_text_that_is_not_there_is_no_candidate_of_a_guide(margins):
     value, gradient = value_and_gradient(loss, labels, vectors)
     wider = np.concatenate([vectors, np.ones_like(vectors[:, :1])], axis=1)
     fewer = np.concatenate([labels, np.zeros_like(labels[:, :1])], axis=1)
-    of_wider, wider_gradient = value_and_gradient(loss, fewer, wider)
-    assert of_wider == pytest.approx(value, rel=1e-6)
+    wider_value, wider_gradient = value_and_gradient(loss, fewer, wider)
+    assert wider_value == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(wider_gradient[:, :-1], gradient, rtol=1e-5, atol=1e-7)
     assert not wider_gradient[:, -1].any()
     assert value_and_gradient(loss, fewer, vectors)[0] == pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", OF_LOSSES)
+@pytest.mark.parametrize("name", GROUP_LOSSES)
 def test_a_loss_is_the_same_after_its_config(name):
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(CASES[name]))
     assert again.get_config() == CASES[name].get_config()
@@ -166,8 +166,8 @@ def test_vectors_that_are_equal_or_zero_have_finite_gradients(loss):
     rng = make_rng(3)
     vectors = np.repeat(rng.normal(size=(4, 1, 6)), 3, axis=1).astype("float32")
     vectors[1] = 0
-    of_one = (COSENT, ANGLE, COSINE_ERROR, CONTRASTIVE, BATCH_TRIPLETS)
-    shape = (4, 1) if loss in of_one else (4, 3)
+    one_label_losses = (COSENT, ANGLE, COSINE_ERROR, CONTRASTIVE, BATCH_TRIPLETS)
+    shape = (4, 1) if loss in one_label_losses else (4, 3)
     labels = np.ones(shape, "float32")
     labels[0] = 0.5
     take = 1 if loss == BATCH_TRIPLETS else 2 if shape[1] == 1 else 3

@@ -90,8 +90,8 @@ def test_similarities_of_all_are_those_of_pairs(by):
     first, second = (rng.normal(size=(count, 6)).astype("float32") for count in (4, 7))
     every = similarities(first, second, by=by)
     for row in range(4):
-        of_pairs = pair_similarities(np.repeat(first[row : row + 1], 7, axis=0), second, by=by)
-        np.testing.assert_allclose(every[row], of_pairs, atol=1e-5)
+        pair_scores = pair_similarities(np.repeat(first[row : row + 1], 7, axis=0), second, by=by)
+        np.testing.assert_allclose(every[row], pair_scores, atol=1e-5)
 
 
 def test_metrics_of_0_and_1_with_ties_are_those_of_scikit_learn():

@@ -69,16 +69,16 @@ def near(vectors, expected):
 def test_what_is_written_here_has_the_same_vectors_there(family, name, tmp_path):
     task = embedder(family, **SETTINGS[name])
     task.save(tmp_path / "model")
-    theirs = opened(tmp_path / "model")
-    near(task.encode(TEXTS), theirs.encode(TEXTS))
-    near(task.encode_query(TEXTS), theirs.encode_query(TEXTS))
+    their_model = opened(tmp_path / "model")
+    near(task.encode(TEXTS), their_model.encode(TEXTS))
+    near(task.encode_query(TEXTS), their_model.encode_query(TEXTS))
     # They take the "document" that is always there, empty, before our "passage".
     prompt = task.settings.prompt_of("document")
-    near(task.encode_document(TEXTS), theirs.encode(TEXTS, prompt=prompt))
-    near(task.encode(TEXTS, prompt_text="w3 "), theirs.encode(TEXTS, prompt="w3 "))
+    near(task.encode_document(TEXTS), their_model.encode(TEXTS, prompt=prompt))
+    near(task.encode(TEXTS, prompt_text="w3 "), their_model.encode(TEXTS, prompt="w3 "))
     vectors = task.encode(TEXTS)
-    near(task.similarity(vectors, vectors), theirs.similarity(vectors, vectors))
-    theirs.save(str(tmp_path / "theirs"))
+    near(task.similarity(vectors, vectors), their_model.similarity(vectors, vectors))
+    their_model.save(str(tmp_path / "theirs"))
     again = load_task(tmp_path / "theirs")  # in the names of version 6
     near(again.encode(TEXTS), vectors)
     near(again.encode_query(TEXTS), task.encode_query(TEXTS))
@@ -87,9 +87,9 @@ def test_what_is_written_here_has_the_same_vectors_there(family, name, tmp_path)
 def test_the_document_prompt_differs_where_theirs_is_empty(tmp_path):
     task = embedder("bert", prompts={"passage": "w3 "})
     task.save(tmp_path / "model")
-    theirs = opened(tmp_path / "model").encode_document(TEXTS)
-    assert np.abs(task.encode_document(TEXTS) - theirs).max() > 1e-3
-    near(task.encode(TEXTS), theirs)
+    their_vectors = opened(tmp_path / "model").encode_document(TEXTS)
+    assert np.abs(task.encode_document(TEXTS) - their_vectors).max() > 1e-3
+    near(task.encode(TEXTS), their_vectors)
 
 
 def test_a_folder_that_was_made_there_opens_here(tmp_path):
@@ -102,14 +102,14 @@ def test_a_folder_that_was_made_there_opens_here(tmp_path):
     pooling = models.Pooling(width, pooling_mode="weightedmean")
     dense = models.Dense(width, 5, activation_function=torch.nn.Tanh())
     modules = [transformer, pooling, dense, models.Normalize()]
-    theirs = sentence_transformers.SentenceTransformer(
+    their_model = sentence_transformers.SentenceTransformer(
         modules=modules, prompts={"query": "w1 "}, device="cpu", similarity_fn_name="euclidean"
     )
-    theirs.save(str(tmp_path / "theirs"))
+    their_model.save(str(tmp_path / "theirs"))
     ours = load_task(tmp_path / "theirs")
     assert ours.settings.max_length == 9 and ours.settings.similarity == "euclidean"
-    near(ours.encode(TEXTS), theirs.encode(TEXTS))
-    near(ours.encode_query(TEXTS), theirs.encode_query(TEXTS))
+    near(ours.encode(TEXTS), their_model.encode(TEXTS))
+    near(ours.encode_query(TEXTS), their_model.encode_query(TEXTS))
 
 
 def test_static_embeddings_of_there_and_back(tmp_path, monkeypatch):
@@ -119,13 +119,15 @@ def test_static_embeddings_of_there_and_back(tmp_path, monkeypatch):
     models, json_file = sentence_transformers.models, tmp_path / "tokenizer" / "tokenizer.json"
     vectors = make_rng(5).normal(size=(len(tokenizer), 6)).astype("float32")
     static = models.StaticEmbedding(Tokenizer.from_file(str(json_file)), embedding_weights=vectors)
-    theirs = new_model(modules=[static, models.Normalize()], prompts={"query": "w1 "}, device="cpu")
-    theirs.save(str(tmp_path / "theirs"))
+    their_model = new_model(
+        modules=[static, models.Normalize()], prompts={"query": "w1 "}, device="cpu"
+    )
+    their_model.save(str(tmp_path / "theirs"))
     ours = load_task(tmp_path / "theirs")
-    near(ours.encode(TEXTS), theirs.encode(TEXTS))
-    near(ours.encode_query(TEXTS), theirs.encode_query(TEXTS))
+    near(ours.encode(TEXTS), their_model.encode(TEXTS))
+    near(ours.encode_query(TEXTS), their_model.encode_query(TEXTS))
     ours.save(tmp_path / "ours")
-    near(opened(tmp_path / "ours").encode_query(TEXTS), theirs.encode_query(TEXTS))
+    near(opened(tmp_path / "ours").encode_query(TEXTS), their_model.encode_query(TEXTS))
 
 
 def test_retrieval_with_grades_is_that_of_ir_measures():
@@ -139,7 +141,7 @@ def test_retrieval_with_grades_is_that_of_ir_measures():
     ranked = ranked_documents(queries, documents, ids)
     names = {"ndcg@10": "nDCG@10", "mrr@10": "RR@10", "map@100": "AP@100", "recall@10": "R@10"}
     names |= {"precision@5": "P@5", "accuracy@3": "Success@3", "recall@1": "R@1"}
-    measures = {name: ir_measures.parse_measure(theirs) for name, theirs in names.items()}
+    measures = {name: ir_measures.parse_measure(their_name) for name, their_name in names.items()}
     run = {str(q): {id: 1.0 / (1 + n) for n, id in enumerate(r)} for q, r in enumerate(ranked)}
     qrels = {str(q): {id: int(g) for id, g in r.items()} for q, r in enumerate(relevant)}
     expected = ir_measures.calc_aggregate([*measures.values()], qrels, run)
