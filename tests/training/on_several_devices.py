@@ -360,7 +360,7 @@ def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_
         "on all workers again to resume from the chief's last checkpoint.\n"
     )
     other = {"dtype": "mixed_bfloat16"}  # of another machine, which takes the chief's
-    statuses, said = two_workers(data, outputs, "pretrain", given, of_follower=other)
+    statuses, said = two_workers(data, outputs, "pretrain", given, follower_options=other)
     assert statuses == [0, 0], said
     assert not outputs[1].exists()
     assert_same_histories(metrics_of(outputs[0]), alone, to=1e-5)
