@@ -1,57 +1,39 @@
-"""Speed of the commands on a GPU: `pretrain`, `embed` and `predict`.
+"""Speed of `pretrain` on a GPU, with its input.
 
 `pretraining_step.py --gpu` calls this. The text is Python's manual and docstrings, the weights are
 random. All batches are read by tf.data.
 """
 
-import dataclasses
 import json
-import time
-from pathlib import Path
 
-from keras_bert.checkpoints import save_folder
-from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.samples.texts import write_docstrings, write_manual
-from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 
 
-def print_commands(point, lengths, *, batch_tokens, steps, texts, folder):
-    """Prints tokens a second of `pretrain` at each length, and texts a second of the others.
+def print_commands(point, lengths, *, batch_tokens, steps, folder):
+    """Prints tokens a second of `pretrain` at each length.
 
     Args:
         point: the `Point` whose config and dtype they have.
         lengths: tokens of the rows.
         batch_tokens: in a step.
-        steps: of a run of `pretrain`.
-        texts: how many are embedded and classified.
-        folder: an empty folder.
+        steps: of a run.
+        folder: the path of an empty folder.
     """
+    files = write_text(point, folder)
+    print("\n| command | rows | tokens/s | input wait, % | MFU, % |\n|---|---|---|---|---|")
+    for length in lengths:
+        print_pretraining(point, length, files, batch_tokens, steps, folder)
+
+
+def write_text(point, folder):
+    """Writes the text and its vocabulary, `vocab.txt`, into a folder; returns the text's paths."""
     from data_gen.vocabulary import learn_vocabulary
 
-    folder = Path(folder)
     files = [*write_manual(folder / "manual"), *write_docstrings(folder / "docstrings")]
     size = point.config.vocab_size
     learn_vocabulary(input=[*map(str, files)], output=folder / "vocab.txt", size=size)
-    print(
-        "\n| command | tokens or texts | a second | input wait, % | MFU, % |\n|---|---|---|---|---|"
-    )
-    for length in lengths:
-        print_pretraining(point, length, files, batch_tokens, steps, folder)
-    vocabulary = load_vocabulary(folder / "vocab.txt")
-    config = dataclasses.replace(point.config, vocab_size=len(vocabulary))
-    tokenizer = Tokenizer.from_vocab(vocabulary, lowercase=True)
-    encoder = BertEncoder(config)
-    save_folder(encoder, tokenizer, folder / "encoder")
-    Classifier(encoder, tokenizer, labels=["a", "b"]).save(folder / "classifier")
-    lines = [line for file in files for line in file.read_text().splitlines() if len(line) > 20]
-    lines = (lines * (1 + texts // len(lines)))[:texts]
-    for name, seconds in (
-        ("embed", seconds_of(lambda: list(embedded(folder / "encoder", lines)))),
-        ("predict", seconds_of(lambda: list(classified(folder / "classifier", lines)))),
-    ):
-        print(f"| {name}, float32 | {texts:,} lines | {texts / seconds:,.0f} | | |", flush=True)
+    return files
 
 
 def print_pretraining(point, length, files, batch_tokens, steps, folder):
@@ -86,23 +68,3 @@ def print_pretraining(point, length, files, batch_tokens, steps, folder):
         f"{percents[0]:.1f} | {percents[1]:.1f} |",
         flush=True,
     )
-
-
-def embedded(model, texts):
-    from keras_bert.inference.embed import embed
-
-    return embed(model=model, text=texts, tokens="none")
-
-
-def classified(model, texts):
-    from keras_bert.inference.predict import predict
-
-    return predict(model=model, text=texts)
-
-
-def seconds_of(call):
-    """Seconds of the second call: the first compiles."""
-    call()
-    begun = time.perf_counter()
-    call()
-    return time.perf_counter() - begun

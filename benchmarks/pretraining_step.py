@@ -16,12 +16,12 @@ by the processor's time of the thread that calls them.
 
 On a machine with a GPU and KERAS_BACKEND=jax, `--gpu` measures, one part after the other: whole
 steps of base on full rows of 128 and of 512 tokens in bfloat16, with the kernels that take longest;
-those of a GPT-2 on rows of 1,024; the encoder's forward pass alone, with weights in the dtype; and
-the commands, `pretrain` on text and texts that are embedded and classified (for which TensorFlow
-reads the input; the other parts need none). Steps are given as tokens a second beside transformers
-compiled, if torch has the GPU too, and as model FLOPs over the card's matrix rate, which is given
-or measured. Most of a point's time is compiling. With `--quick` all of it also runs on a CPU, as a
-trial.
+those of a GPT-2 on rows of 1,024; the encoder's forward pass alone, with weights in the dtype; the
+command `pretrain` on text; and texts that are embedded, classified and served (TensorFlow reads the
+input of these two; the other parts need none). Steps are given as tokens a second beside
+transformers compiled, if torch has the GPU too, and as model FLOPs over the card's matrix rate,
+which is given or measured. Most of a point's time is compiling. With `--quick` all of it also runs
+on a CPU, as a trial.
 
     python benchmarks/pretraining_step.py                       # all of it: most of an hour
     python benchmarks/pretraining_step.py --architecture tiny --dtype float32
@@ -80,7 +80,7 @@ GPU_LENGTHS = (128, 512)
 GPU_CAUSAL_LENGTHS = (1024,)
 GPU_STEPS, GPU_ROUNDS = 20, 3  # of a turn, and turns: less than compiling takes
 ON_GPU = "transformers compiled"
-GPU_PARTS = ("steps", "causal", "forward", "commands")
+GPU_PARTS = ("steps", "causal", "forward", "commands", "texts")
 
 
 def main():
@@ -278,8 +278,8 @@ def measure_gpu(arguments):
 
     print(f"Device: {device_name()}; {arguments.batch_tokens:,} tokens in a step")
     for part in arguments.part or GPU_PARTS:
-        if part == "commands":
-            measure_commands(arguments)
+        if part in ("commands", "texts"):
+            measure_with_input(part, arguments)
         else:
             measure_part(part, arguments)
 
@@ -328,26 +328,31 @@ def measure_part(part, arguments):
             print(f"| {1000 * step_seconds:.3f} | {times:.0f} | {kernel[:100]} |")
 
 
-def measure_commands(arguments):
-    """Prints what the commands do, with their input."""
+def measure_with_input(part, arguments):
+    """Prints what the commands do, with their input, or a model with texts."""
     if importlib.util.find_spec("tensorflow") is None:
-        print("\nNot measured: the commands, whose input TensorFlow reads.")
+        print(f"\nNot measured: the {part}, whose input TensorFlow reads.")
         return
     from commands_on_gpu import print_commands
+    from texts_on_gpu import print_texts
 
     (architecture, *_), (dtype, *_) = (
         arguments.architecture or ["base"],
         arguments.dtype or ["bfloat16"],
     )
+    point = Point(architecture, "full", dtype)
     with tempfile.TemporaryDirectory() as folder:
-        print_commands(
-            Point(architecture, "full", dtype),
-            arguments.length or GPU_LENGTHS,
-            batch_tokens=arguments.batch_tokens,
-            steps=4 if arguments.quick else 400,
-            texts=100 if arguments.quick else 20_000,
-            folder=folder,
-        )
+        if part == "commands":
+            print_commands(
+                point,
+                arguments.length or GPU_LENGTHS,
+                batch_tokens=arguments.batch_tokens,
+                steps=4 if arguments.quick else 400,
+                folder=Path(folder),
+            )
+            return
+        texts, requests = (100, 3) if arguments.quick else (20_000, 100)
+        print_texts(point, texts=texts, requests=requests, folder=Path(folder))
 
 
 def steps_on_gpu(point, arguments, turns):

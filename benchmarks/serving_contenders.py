@@ -36,6 +36,7 @@ def work(contender, folder):
     model.labels(["a text"])
     answered = time.perf_counter()
     loading = {"seconds": answered - STARTED, "load": answered - model.imported}
+    loading["device"] = model.device
     print(json.dumps(loading), file=out, flush=True)
     for line in sys.stdin:
         question = json.loads(line)
@@ -71,6 +72,7 @@ class Ours:
 
         self.imported = time.perf_counter()
         (version,) = (folder / f"ours {precision}").glob("[0-9]*")
+        self.device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
         self._tf = tf
         self._model = tf.saved_model.load(str(version))
         self._answer = self._model.signatures["serving_default"]
@@ -118,20 +120,24 @@ class Transformers:
         torch.set_num_threads(CORES)
         dtype = getattr(torch, precision or "float32")
         load = AutoModelForSequenceClassification.from_pretrained
-        self._model = load(folder / "model", dtype=dtype).eval()
+        self.device = "GPU" if torch.cuda.is_available() else "CPU"
+        self._on = "cuda" if torch.cuda.is_available() else "cpu"
+        self._model = load(folder / "model", dtype=dtype).to(self._on).eval()
         self._tokenizer = AutoTokenizer.from_pretrained(folder / "model")
         self._torch = torch
 
     def labels(self, texts):
         inputs = self._tokenizer(
             texts, truncation=True, padding=True, max_length=MAX_LENGTH, return_tensors="pt"
-        )
+        ).to(self._on)
         with self._torch.inference_mode():
             label_ids = self._model(**inputs).logits.argmax(-1)
         return [LABELS[number] for number in label_ids.tolist()]
 
 
 class OnnxRuntime:
+    device = "CPU"
+
     def __init__(self, folder, precision):
         import onnxruntime
         from transformers import AutoTokenizer
@@ -156,6 +162,8 @@ class OnnxRuntime:
 
 class Products:
     """The dense layers of an encoder's blocks, on as many rows as a text has tokens."""
+
+    device = "CPU"
 
     def __init__(self, folder, precision):
         lay_kernels_out_once(precision)

@@ -24,6 +24,7 @@ from keras_bert.checkpoints import load, save_folder
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.predict import predict
 from keras_bert.layers.kernels.program import for_gpu, for_tpu
+from keras_bert.programs import wait_for
 from keras_bert.programs.jax_steps import Steps
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetune import finetune
@@ -139,6 +140,22 @@ def test_a_run_on_several_devices_has_the_losses_of_one_and_resumes_on_another_n
         np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
 
 
+def test_negatives_of_the_whole_batch_count_on_several_devices(without_dropout, tmp_path):
+    """Batches of 8, 7 and 6 pairs on eight devices, of which rows that fill up are no negatives."""
+    rng = make_rng(3)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(4, 12))) for _ in range(21)]
+    pairs = write_examples(tmp_path / "pairs.tsv", "text-embedding", texts)
+    given = {**without_dropout, "task": "text-embedding", "train": pairs, "dev": pairs}
+    given["loss"] = "in-batch-negatives"
+    one, several = (
+        finetune(**given, output=tmp_path / strategy, strategy=strategy)
+        for strategy in ("none", "mirrored")
+    )
+    assert_same_histories(several, one, to=1e-4)
+    losses = [record["train"]["loss"] for record in one["history"]]
+    assert losses[-1] < losses[0]
+
+
 class Lowered(Exception):
     """The programs of the first step of a run, by platform, in place of the run."""
 
@@ -181,8 +198,11 @@ sys.exit(work(*json.loads(sys.argv[1]), **json.loads(sys.argv[2])))
 """
 
 
-def two_workers(output, command, given, *, dies_after=(None, None)):
-    """-> the exit statuses of two processes, of which one may be killed, and what they said."""
+def two_workers(output, command, given, *, dies_after=(None, None), dtype=None):
+    """-> the exit statuses of two processes, of which one may be killed, and what they said.
+
+    Their devices are faster in `dtype`, if it is not None.
+    """
     given = {name: str(value) for name, value in given.items()}
     # A device each, of which a process has eight here.
     environment = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
@@ -190,7 +210,7 @@ def two_workers(output, command, given, *, dies_after=(None, None)):
         processes = []
         for number in range(2):
             arguments = addresses, number, command, {**given, "output": f"{output}{number}"}
-            options = {"dies_after": dies_after[number]}
+            options = {"dies_after": dies_after[number], "dtype": dtype}
             program = [sys.executable, "-c", WORKER, json.dumps(arguments), json.dumps(options)]
             pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
             processes.append(subprocess.Popen(program, env=environment, cwd=REPOSITORY, **pipes))
@@ -211,8 +231,8 @@ def test_two_processes_pre_train_as_one_does_and_resume_if_one_is_killed(tmp_pat
         "keras-bert: Another worker has ended. Interrupted. Checkpoint saved "
         f"at step 2 in {output}0. Run the same command again to resume.\n"
     )
-    statuses, said = two_workers(output, "pretrain", given)
-    assert statuses == [0, 0], said
+    statuses, said = two_workers(output, "pretrain", given, dtype="mixed_bfloat16")
+    assert statuses == [0, 0], said  # a run keeps its own
     assert "Resumed at step 2." in said[1] and not Path(f"{output}1").exists()
     found = json.loads(Path(f"{output}0", "metrics.json").read_text())
     assert_same_histories(found, alone, to=1e-5)
@@ -229,6 +249,23 @@ def test_two_processes_fine_tune_as_one_does(without_dropout, tmp_path):
     expected = weights(tmp_path / "alone")
     for name, value in weights(tmp_path / "of0").items():
         np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
+
+
+def test_a_log_step_waits_for_the_device():
+    """Without it the tokens per second are those of asking for steps."""
+    waited = []
+
+    class Value:
+        def block_until_ready(self):
+            waited.append(self)
+            return self
+
+    model = keras.Sequential()
+    wait_for(model)
+    values = [Value() for _ in range(3)]
+    model._jax_state = {"trainable_variables": values[:2], "optimizer_variables": values[2:]}
+    wait_for(model)
+    assert waited == values
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,7 @@ RUNS = [
     "tests/training/test_loop.py::test_several_steps_an_execution_are_the_same_steps",
     "tests/training/test_loop.py::test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps",
     "tests/training/test_loop.py::test_batches_of_tokens_are_counted_for_a_run_that_resumes",
-    "tests/training/test_pretrain.py::test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like"
-    "_an_uninterrupted_one",
+    "tests/training/test_killed_runs.py",
     "tests/runs_on_jax.py",
     "tests/training/test_training_sizes.py::test_the_savedmodel_gives_the_mean_of_the_probabilities",
 ]

@@ -153,8 +153,18 @@ def main(argv=None):
     except KeyboardInterrupt as stop:
         status = 143 if isinstance(stop, Terminated) else 130
         message = str(stop) or STOPPED
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+        status, message = 1, _NO_MEMORY.format(" on the device")
     print(f"keras-bert: {message}", file=sys.stderr)
     return status
+
+
+def _is_out_of_memory(error):
+    """Whether an error of the Keras backend means that the memory of its device was not enough."""
+    programs = sys.modules.get("keras_bert.programs")  # else nothing was computed
+    return programs is not None and programs.is_out_of_memory(error)
 
 
 def _check_environment(command):

@@ -101,7 +101,9 @@ def wait_for(model):
     """Waits until the device has done the steps of a model that `fit` trains."""
     import jax
 
-    jax.block_until_ready(getattr(model, "_jax_state", None))
+    state = getattr(model, "_jax_state", None) or {}
+    # Keras makes it a dictionary of its own, in which JAX finds no arrays.
+    jax.block_until_ready([value for values in state.values() for value in values])
 
 
 def make_deterministic():

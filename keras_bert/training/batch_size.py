@@ -1,14 +1,18 @@
-"""The batch size `auto`: the largest power of two that the memory of a device holds."""
+"""Batch sizes that the memory of a device holds, found by trying: `auto`, and after a failure."""
 
+import contextlib
 import dataclasses
 import gc
+import traceback
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
+from keras_bert.base.settings import as_list
 from keras_bert.programs import Devices, has_accelerator, is_out_of_memory
 from keras_bert.training.run_folder import check_output
 
 AUTO = "auto"
 _FIRST = 32
+_PARTS = "gradient_accumulation"
 
 
 def largest_batch_size(fits, *, most):
@@ -54,35 +58,131 @@ def with_batch_size(settings, train, *, command, most, report):
             "single process. Give a number."
         )
 
-    def fits(size):
-        try:
-            train(dataclasses.replace(settings, batch_size=size))
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-            return False
-        finally:
-            gc.collect()  # the model and its memory
-        return True
-
-    size = largest_batch_size(fits, most=most)
+    size = largest_batch_size(
+        lambda size: _fits(train, dataclasses.replace(settings, batch_size=size)), most=most
+    )
     if size is None:
-        raise InputError.naming(
-            "The memory of the device is not enough for a step of one example. Use a smaller "
-            "model, a shorter {max_length} or {recompute}."
-        )
+        raise _no_room(settings)
     report(f"Training with batches of {size}, the largest power of two up to {most:,} that fits.")
     return dataclasses.replace(settings, batch_size=size)
 
 
-def out_of_memory(settings):
-    """The `InputError` if a step of a run does not fit into the memory of its device."""
-    size = settings.batch_size
-    smaller = f"such as {size // 2}, " if isinstance(size, int) and size > 1 else ""
-    others = ("max_length", "gradient_accumulation", "recompute")
-    others = " or ".join(f"{{{name}}}" for name in others if name in settings.names())
-    return InputError.naming(
-        "The memory of the device is not enough for a step. Use a smaller {batch_size}, {}"
-        "{batch_size} auto, which finds the largest that fits on a GPU or TPU, or " + others + ".",
-        smaller,
+def _fits(train, settings):
+    """Whether `train`, as for `with_batch_size`, has enough memory with some settings."""
+    try:
+        train(settings)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        return False
+    finally:
+        gc.collect()  # the model and its memory
+    return True
+
+
+class OutOfMemory(InputError):
+    """A step of a run does not fit into the memory of its device."""
+
+
+@contextlib.contextmanager
+def memory_is_enough(settings):
+    """The context of the steps of a run; `OutOfMemory` if they do not fit into the memory."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        name, sizes = _size_of(settings)
+        half = [size // 2 for size in sizes]
+        raise OutOfMemory.naming(
+            "The memory of the device is not enough for a step. Use a smaller {}, {}"
+            "{batch_size} auto, which finds the largest that fits on a GPU or TPU, {}.",
+            argument(name),
+            f"such as {_written(half)}, " if all(half) else "",
+            _other_ways(settings),
+        ) from error
+
+
+def run_or_say_what_fits(run, settings, train, *, report):
+    """Returns `run()`; if it raises `OutOfMemory`, tries what fits and raises one that says it.
+
+    A step is tried with 1/2, 1/4, … of its examples, or in 2, 4, … parts if the command can split
+    it. On a CPU, where the system may end the process, and with several workers nothing is tried.
+
+    Args:
+        run: a function that makes a run, and of which nothing is in memory once it has ended.
+        settings: the settings of the run.
+        train, report: as for `with_batch_size`.
+    """
+    try:
+        return run()
+    except OutOfMemory as error:
+        if not has_accelerator() or Devices().workers > 1:
+            raise
+        _free_memory_of(error)
+    name, sizes = _size_of(settings)
+    report(f"The memory is not enough for steps of {_written(sizes)}. Looking for what fits.")
+    found = _largest_that_fits(settings, train)
+    if found is None:
+        raise _no_room(settings)
+    smaller, parts = found
+    raise OutOfMemory.naming(
+        "The memory of the device is not enough for {} {}. What fits: {} {}{}. Or use {}.",
+        argument(name),
+        _written(sizes),
+        argument(name),
+        _written(smaller),
+        Naming(", or {gradient_accumulation} {}", parts) if parts else "",
+        _other_ways(settings, but=_PARTS),
     )
+
+
+def _largest_that_fits(settings, train):
+    """-> (sizes of a step that fit, or parts of the whole step of such sizes, else 0)."""
+    name, sizes = _size_of(settings)
+    for divisor in (2**n for n in range(1, min(sizes).bit_length())):
+        smaller = [size // divisor for size in sizes]
+        parts = divisor * getattr(settings, _PARTS, 0)
+        if any(size % max(1, parts) for size in sizes):
+            parts = 0
+        value = smaller if isinstance(getattr(settings, name), list) else smaller[0]
+        changes = {_PARTS: parts} if parts else {name: value}
+        with contextlib.suppress(InputError):  # there is no such step
+            if _fits(train, dataclasses.replace(settings, **changes)):
+                return smaller, parts
+    return None
+
+
+def _size_of(settings):
+    """-> (the setting that has the size of a step, the sizes of all phases)."""
+    by_tokens = getattr(settings, "batch_tokens", None) is not None
+    name = "batch_tokens" if by_tokens else "batch_size"
+    return name, as_list(getattr(settings, name))
+
+
+def _written(sizes):
+    return " ".join(map(str, sizes))
+
+
+def _other_ways(settings, *, but=None):
+    """What saves memory in a command, beside the size of a step, as a `Naming`."""
+    ways = {"max_length": "a shorter {max_length}", _PARTS: f"{{{_PARTS}}}"}
+    if not settings.recompute:
+        ways["recompute"] = "{recompute}"
+    given = [way for name, way in ways.items() if name in settings.names() and name != but]
+    return Naming(" or ".join(filter(None, (", ".join(given), "a smaller model"))))
+
+
+def _no_room(settings):
+    return OutOfMemory.naming(
+        "The memory of the device is not enough for a step of one example. Use {}.",
+        _other_ways(settings, but=_PARTS),
+    )
+
+
+def _free_memory_of(error):
+    """Frees what the functions that have raised an error hold, such as a model."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+    gc.collect()

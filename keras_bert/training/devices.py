@@ -4,7 +4,8 @@ import contextlib
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
-from keras_bert.programs import Devices, computes_in_bfloat16, scope_of, workers_in_scope
+from keras_bert.base.errors import InputError
+from keras_bert.programs import computes_in_bfloat16, scope_of, workers_in_scope
 from keras_bert.training.run_folder import RunFolder, check_output
 from keras_bert.training.workers import run_of_workers
 
@@ -16,23 +17,33 @@ def scope_of_run(settings, report, *, command):
     Gives the settings with the `dtype` of its devices.
     """
     with scope_of(settings.strategy, report):
-        earlier = None
-        if Devices().workers == 1:  # of several, the chief reports an error when all have read
+        workers, earlier = workers_in_scope(), None
+        if workers is None:
             force, inputs = settings.force, settings.paths()
             earlier = check_output(settings.output, command=command, force=force, inputs=inputs)
-        yield with_dtype(settings, report, earlier=None if settings.force else earlier)
+        elif workers.is_chief:
+            with contextlib.suppress(InputError):  # it is reported when all workers have read
+                earlier = check_output(settings.output, command=command)
+        earlier = None if settings.force else earlier
+        yield with_dtype(settings, report, earlier=earlier, workers=workers)
 
 
-def with_dtype(settings, report, *, earlier=None):
+def with_dtype(settings, report, *, earlier=None, workers=None):
     """The settings with the `dtype` that the devices in scope are fastest in, if none is given.
 
-    A run that resumes keeps that of `earlier`, its run.json.
+    A run that resumes keeps that of `earlier`, its run.json. That of several `workers` is the
+    chief's.
     """
+    dtype = settings.dtype
+    if dtype is None:
+        dtype = "mixed_bfloat16" if computes_in_bfloat16() else "float32"
+        if earlier is not None:
+            dtype = earlier["settings"].get("dtype", dtype)
+    if workers is not None:
+        of_chief = workers.broadcast(dtype)  # also if this worker has one, as others may not
+        dtype = settings.dtype or of_chief
     if settings.dtype is not None:
         return settings
-    dtype = "mixed_bfloat16" if computes_in_bfloat16() else "float32"
-    if earlier is not None:
-        dtype = earlier["settings"].get("dtype", dtype)
     if dtype != "float32":
         report(f"Computing in {dtype}, in which this device is faster. The weights are float32.")
     return dataclasses.replace(settings, dtype=dtype)

@@ -20,7 +20,7 @@ from keras_bert.tasks.classification import ClassifierSettings
 from keras_bert.tasks.losses import means_over
 from keras_bert.tasks.outputs import Inference
 from keras_bert.tasks.raw_data import weights_of_examples
-from keras_bert.training.batch_size import with_batch_size
+from keras_bert.training.batch_size import run_or_say_what_fits, with_batch_size
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.devices import out_of_scope, run_of, scope_of_run
 from keras_bert.training.finetuning_examples import (
@@ -142,20 +142,22 @@ def finetune_given(given, report, *, sample_weight=None, chosen=frozenset()):
 def with_size_of(data, settings, report, *, command="finetune"):
     """`with_batch_size`, tried on the longest training examples, without the parts of a run."""
 
-    def train_longest(settings):
-        settings, _ = data.recipe.with_defaults(settings, len(data.train.examples), not_reported)
-        task = data.recipe.build(settings, not_reported)
-        plan = finetuning_plan(settings, data.train)
-        compile_for(settings, plan, model=task, task=task)
-        examples = data.train.in_few_lengths() if COMPILES_EACH_SHAPE else data.train
-        longest = np.argsort(examples.lengths, kind="stable")[-settings.batch_size :]
-        batches, devices = planned_batches([longest], examples.batch), Devices()
-        devices.prepare(task, batches)
-        with means_over(task, examples.weight_totals, steps=1):
-            task.fit(devices.distributed(batches), shuffle=False, verbose=0)
+    most, train = len(data.train), partial(_train_longest, data)
+    return with_batch_size(settings, train, command=command, most=most, report=report)
 
-    most = len(data.train)
-    return with_batch_size(settings, train_longest, command=command, most=most, report=report)
+
+def _train_longest(data, settings):
+    """Trains a new model for a step on the longest training examples of `FinetuningData`."""
+    settings, _ = data.recipe.with_defaults(settings, len(data.train.examples), not_reported)
+    task = data.recipe.build(settings, not_reported)
+    plan = finetuning_plan(settings, data.train)
+    compile_for(settings, plan, model=task, task=task)
+    examples = data.train.in_few_lengths() if COMPILES_EACH_SHAPE else data.train
+    longest = np.argsort(examples.lengths, kind="stable")[-settings.batch_size :]
+    batches, devices = planned_batches([longest], examples.batch), Devices()
+    devices.prepare(task, batches)
+    with means_over(task, examples.weight_totals, steps=1):
+        task.fit(devices.distributed(batches), shuffle=False, verbose=0)
 
 
 class _SweepClassifier(ClassifierSettings, SweepSettings):
@@ -348,6 +350,14 @@ def finetune_on(data, settings, report, *, encoded=None, command="finetune"):
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
         command: the command that makes it.
     """
+
+    def run():
+        return _run_on(data, settings, report, encoded=encoded, command=command)
+
+    return run_or_say_what_fits(run, settings, partial(_train_longest, data), report=report)
+
+
+def _run_on(data, settings, report, *, encoded, command):
     count = sample_size(settings.train_fraction, data.train.examples)
     settings, defaults = data.recipe.with_defaults(settings, count, report)
     plan = finetuning_plan(settings, data.train)

@@ -3,8 +3,7 @@
 import contextlib
 
 from keras_bert.base.signals import stop_later
-from keras_bert.programs import is_out_of_memory
-from keras_bert.training.batch_size import out_of_memory
+from keras_bert.training.batch_size import memory_is_enough
 from keras_bert.training.callbacks import (
     Checkpoints,
     EndIfOver,
@@ -70,9 +69,10 @@ def train(run):
     devices.prepare(model, training)
     devices.separate_seeds(model)
     devices.renew_steps(model)
-    if run.evaluates_first and not records:
-        _evaluate_first(model, source, history, devices)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(memory_is_enough(run.settings))
+        if run.evaluates_first and not records:
+            _evaluate_first(model, source, history, devices)
         stack.enter_context(contextlib.closing(progress))
         stop_request = stack.enter_context(stop_later())
         for part in run.active_parts:
@@ -89,8 +89,7 @@ def train(run):
                 training = history.source.training(begin)
                 devices.renew_steps(model)  # each phase has its own shapes
             evaluation = history.source.evaluation()
-            _fit(
-                run,
+            model.fit(
                 devices.distributed(training),
                 steps_per_epoch=plan.record * source.batches_per_step,
                 initial_epoch=plan.record_at(begin),
@@ -107,16 +106,6 @@ def train(run):
         steps.end()
     stop_request.raise_if_requested()
     return records
-
-
-def _fit(run, batches, **options):
-    """`fit` of the model of a run; `InputError` if the memory of the device is not enough."""
-    try:
-        run.model.fit(batches, **options)
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        raise out_of_memory(run.settings) from error
 
 
 def _evaluate_first(model, source, history, devices):

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import math
 import time
+from functools import partial
 from typing import Any
 
 import keras
@@ -22,7 +23,7 @@ from keras_bert.records.shard_reader import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.added_words import with_added_words
-from keras_bert.training.batch_size import with_batch_size
+from keras_bert.training.batch_size import memory_is_enough, run_or_say_what_fits, with_batch_size
 from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import steps_in
 from keras_bert.training.devices import run_of, scope_of_run
@@ -117,39 +118,48 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
         folders = _open_folders(settings)
         task_class = pretraining_task_class(folders[0], settings)
         tokenizer = _tokenizer_of(folders, settings)
-        settings = _with_size_of(task_class, folders, tokenizer, settings, report)
+        train_first = partial(_train_first, task_class, folders, tokenizer)
+        most = min(folder.card.splits["train"].instances for folder in folders)
+        settings = with_batch_size(
+            settings, train_first, command="pretrain", most=most, report=report
+        )
         _check_sizes(folders, settings)
         keras.utils.set_random_seed(settings.seed)
         if settings.deterministic:
             make_deterministic()
-        task, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
-        if settings.add_words is not None:
-            task, folders = with_added_words(task, folders, settings.add_words, report=report)
-        cards = [folder.card.to_dict() for folder in folders]
-        inputs = {
-            "data": hash_of_json(cards if len(cards) > 1 else cards[0]),
-            "vocab": task.tokenizer.vocabulary.sha256,
-            **start,
-        }
-        with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as folder:
-            if folder.finished:
-                report(f"The run in {settings.output} is finished already. These are its results.")
-                return folder.read_metrics()
-            if folder.damage is not None:
-                report(
-                    f"Resuming from the last checkpoint to write the model again: {folder.damage}."
-                )
-                folder.reopen()
-            with contextlib.ExitStack() as stack:
-                for data in folders:
-                    stack.enter_context(damage_is_named(data))
-                run, records = _train(task, folder, folders, settings, began, report)
-            return finish(run, records)
+        run = partial(_run, task_class, folders, tokenizer, settings, began, report)
+        return run_or_say_what_fits(run, settings, train_first, report=report)
+
+
+def _run(task_class, folders, tokenizer, settings, began, report):
+    """Makes the run on the `DataFolder` of each phase, or resumes it; returns its metrics."""
+    task, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
+    if settings.add_words is not None:
+        task, folders = with_added_words(task, folders, settings.add_words, report=report)
+    cards = [folder.card.to_dict() for folder in folders]
+    inputs = {
+        "data": hash_of_json(cards if len(cards) > 1 else cards[0]),
+        "vocab": task.tokenizer.vocabulary.sha256,
+        **start,
+    }
+    with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as folder:
+        if folder.finished:
+            report(f"The run in {settings.output} is finished already. These are its results.")
+            return folder.read_metrics()
+        if folder.damage is not None:
+            report(f"Resuming from the last checkpoint to write the model again: {folder.damage}.")
+            folder.reopen()
+        with contextlib.ExitStack() as stack:
+            for data in folders:
+                stack.enter_context(damage_is_named(data))
+            run, records = _train(task, folder, folders, settings, began, report)
+        return finish(run, records)
 
 
 def _train(task, folder, folders, settings, began, report):
     """Trains, and plans the steps again while that is needed; returns (run, records)."""
-    steps = _steps(task, folder, folders, settings, began=began, report=report)
+    with memory_is_enough(settings):
+        steps = _steps(task, folder, folders, settings, began=began, report=report)
     before = time.perf_counter() - began
     while True:
         run = _planned_run(task, folder, folders, settings, steps, before, report)
@@ -261,23 +271,20 @@ def _check_sizes(folders, settings):
         Devices().check_batch_size(examples, setting=next(iter(size)))
 
 
-def _with_size_of(task_class, folders, tokenizer, settings, report):
-    """`with_batch_size`, tried on the first batch of each phase."""
-
-    def train_first(settings):
-        devices = Devices()
-        for folder, phase in zip(folders, settings.phases, strict=True):
-            task, _ = new_pretraining_task(
-                task_class, folders, tokenizer, settings, report=not_reported
-            )
-            _compile(task, settings, steps=None)
-            training = ExamplesOfFolder(folder, task, phase=phase, settings=settings).training(0)
-            devices.prepare(task, training)
-            devices.renew_steps(task)
-            task.fit(devices.distributed(training), steps_per_epoch=1, shuffle=False, verbose=0)
-
-    most = min(folder.card.splits["train"].instances for folder in folders)
-    return with_batch_size(settings, train_first, command="pretrain", most=most, report=report)
+def _train_first(task_class, folders, tokenizer, settings):
+    """Trains a new model for a step on the first examples of each phase."""
+    devices = Devices()
+    for folder, phase in zip(folders, settings.phases, strict=True):
+        task, _ = new_pretraining_task(
+            task_class, folders, tokenizer, settings, report=not_reported
+        )
+        _compile(task, settings, steps=None)
+        source = ExamplesOfFolder(folder, task, phase=phase, settings=settings)
+        training = source.training(0)
+        devices.prepare(task, training)
+        devices.renew_steps(task)
+        batches, count = devices.distributed(training), source.batches_per_step
+        task.fit(batches, steps_per_epoch=count, shuffle=False, verbose=0)
 
 
 def _steps(task, run_folder, folders, settings, *, began, report):

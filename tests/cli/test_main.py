@@ -285,6 +285,25 @@ def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):
     assert "Not enough memory (Unable to allocate 8.00 TiB)" in capsys.readouterr().err
 
 
+def test_the_memory_of_a_device_that_runs_out_is_one_sentence(monkeypatch, capsys):
+    """Training says what fits: tests/training/test_batch_size.py."""
+    from keras_bert import programs
+
+    def run(arguments):
+        raise RuntimeError("8.00 GiB on GPU 0")
+
+    monkeypatch.setattr(cli.COMMANDS["predict"], "run", run)
+    monkeypatch.setattr(programs, "is_out_of_memory", lambda error: "GiB" in str(error))
+    assert cli.main(["predict", "--model", "x", "--data", "y"]) == 1
+    assert capsys.readouterr().err == (
+        "keras-bert: Not enough memory on the device. Free some, or use a smaller batch size, "
+        "maximum length or model.\n"
+    )
+    monkeypatch.setattr(programs, "is_out_of_memory", lambda error: False)
+    with pytest.raises(RuntimeError, match="8.00 GiB"):
+        cli.main(["predict", "--model", "x", "--data", "y"])
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -29,6 +29,7 @@ from safetensors.numpy import load_file
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.optimizers.optimizer import make_optimizer
+from keras_bert.programs import Devices, scope_of
 from keras_bert.programs.datasets import parts
 from keras_bert.programs.workers import Workers
 from keras_bert.records import DataFolder
@@ -37,8 +38,8 @@ from keras_bert.tasks.losses import GlobalMean, LossOfWholeBatch
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.text_embedding.losses import ROW_LOSSES, GroupLoss
+from keras_bert.training import devices as devices_of_runs
 from keras_bert.training import loop
-from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.four_devices import see_devices
@@ -293,10 +294,13 @@ def test_pre_training_on_two_devices_follows_that_on_one_and_goes_on_bit_by_bit(
         np.testing.assert_array_equal(states[name], state, err_msg=name)
 
 
-def work(address, number, command, arguments, dies_after=None, hears=None, awaited=None):
+def work(
+    address, number, command, arguments, dies_after=None, hears=None, awaited=None, dtype=None
+):
     """A worker of two, as the command; returns its exit status.
 
     dies_after: the step after which it is killed.
+    dtype: the one that its devices are faster in, if that is not float32.
     hears: a file that it writes a while after it has heard the results.
     awaited: a file that is there when the worker ends.
     """
@@ -306,6 +310,8 @@ def work(address, number, command, arguments, dies_after=None, hears=None, await
     os.environ["TF_GRPC_REUSE_PORT"] = "true"  # beside the socket that holds it
     if dies_after is not None:
         at_the_end_of(dies_after, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    if dtype is not None:
+        devices_of_runs.computes_in_bfloat16 = lambda: dtype == "mixed_bfloat16"
     if hears is not None:
         barrier = Workers.barrier
 
@@ -353,7 +359,8 @@ def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_
         "keras-bert: Another worker has ended. Interrupted. Run the same command "
         "on all workers again to resume from the chief's last checkpoint.\n"
     )
-    statuses, said = two_workers(data, outputs, "pretrain", given)
+    other = {"dtype": "mixed_bfloat16"}  # of another machine, which takes the chief's
+    statuses, said = two_workers(data, outputs, "pretrain", given, follower_options=other)
     assert statuses == [0, 0], said
     assert not outputs[1].exists()
     assert_same_histories(metrics_of(outputs[0]), alone, to=1e-5)

@@ -1,6 +1,7 @@
 """`--batch-size auto`, and a memory that is not enough, on devices that pretend to have one."""
 
 import json
+import weakref
 
 import keras
 import pytest
@@ -61,6 +62,15 @@ def given(tmp_path_factory):
     return {**files, "architecture": folder / "config.json", "vocab": folder / "vocab.txt"}
 
 
+@pytest.fixture(scope="module")
+def rows(given, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    make_data_folder(folder / "rows", rows=40, eval_examples=4, objective="mlm")
+    config = json.loads(given["architecture"].read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "vocab_size": len(VOCABULARY)}))
+    return {"data": folder / "rows", "architecture": folder / "config.json", "steps": 1}
+
+
 @pytest.mark.usefixtures("room_for_eight", "eager")
 def test_fine_tuning_finds_its_batch_size_and_a_run_that_resumes_takes_it(given, tmp_path):
     said = []
@@ -73,25 +83,66 @@ def test_fine_tuning_finds_its_batch_size_and_a_run_that_resumes_takes_it(given,
 
 
 @pytest.mark.usefixtures("room_for_eight", "eager")
-def test_pre_training_finds_its_batch_size(given, tmp_path):
-    make_data_folder(tmp_path / "rows", rows=40, eval_examples=4, objective="mlm")
-    config = json.loads(given["architecture"].read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "vocab_size": len(VOCABULARY)}))
-    run = {"data": tmp_path / "rows", "architecture": tmp_path / "config.json", "steps": 1}
-    pretrain(**run, batch_size="auto", output=tmp_path / "run")
+def test_pre_training_finds_its_batch_size(rows, tmp_path):
+    pretrain(**rows, batch_size="auto", output=tmp_path / "run")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["batch_size"] == 8
 
 
 @pytest.mark.usefixtures("room_for_eight", "eager")
-def test_a_memory_that_is_not_enough_is_a_sentence(given, tmp_path, capsys):
-    flags = [f"--{name}={value}" for name, value in given.items()]
-    command = ["finetune", *flags, "--batch-size=16", "--output", str(tmp_path / "run")]
-    assert main(command) == 2
-    assert capsys.readouterr().err.endswith(
-        "keras-bert: The memory of the device is not enough for a step. Use a smaller "
-        "--batch-size, such as 8, --batch-size auto, which finds the largest that fits on a GPU or "
-        "TPU, or --max-length or --recompute.\n"
+def test_a_memory_that_is_not_enough_is_a_sentence_with_what_fits(given, tmp_path, capsys):
+    command = ["finetune", *(f"--{name}={value}" for name, value in given.items())]
+    command += ["--epochs=1", "--output", str(tmp_path / "run")]
+    assert main([*command, "--batch-size=20"]) == 2
+    said = capsys.readouterr().err
+    assert "The memory is not enough for steps of 20. Looking for what fits." in said
+    assert said.endswith(
+        "keras-bert: The memory of the device is not enough for --batch-size 20. What fits: "
+        "--batch-size 5. Or use a shorter --max-length, --recompute or a smaller model.\n"
     )
+    assert main([*command, "--batch-size=5"]) == 0  # into the same folder
+
+
+@pytest.mark.usefixtures("room_for_eight", "eager")
+def test_steps_of_pre_training_fit_in_parts_too(rows, tmp_path):
+    whole = {**rows, "output": tmp_path / "run"}
+    with raises_input_error(
+        "not enough for `batch_size` 32. What fits: `batch_size` 8, or `gradient_accumulation` 4. "
+        "Or use `recompute` or a smaller model."
+    ):
+        pretrain(**whole, batch_size=32)
+    with raises_input_error("`batch_size` 36. What fits: `batch_size` 4. Or"):
+        pretrain(**whole, batch_size=36)
+    with raises_input_error("`batch_size` 16 12. What fits: `batch_size` 8 6, or `gradient_ac"):
+        pretrain(**{**whole, "data": [rows["data"]] * 2}, batch_size=[16, 12], recompute=True)
+    assert pretrain(**whole, batch_size=32, gradient_accumulation=4)["steps"] == 1
+
+
+@pytest.mark.usefixtures("eager")
+def test_what_fits_is_tried_when_the_memory_of_the_run_is_free(given, tmp_path, monkeypatch):
+    """No model and no optimizer of it is left."""
+    of_runs, alive = [], []
+
+    def fit(self, batches, **options):
+        alive.append(sum(model() is not None for model in of_runs))
+        of_runs.extend(map(weakref.ref, (self, self.optimizer)))
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
+
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    monkeypatch.setattr(batch_size, "has_accelerator", lambda: True)
+    with raises_input_error("not enough for a step of one example. Use a shorter `max_length`, "):
+        finetune(**given, batch_size=8, output=tmp_path / "run")
+    assert alive == [0] * 4  # 8, 4, 2, 1
+
+
+@pytest.mark.usefixtures("room_for_eight", "eager")
+def test_where_nothing_can_be_tried_the_sentence_says_so(given, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_size, "has_accelerator", lambda: False)
+    with raises_input_error(
+        "The memory of the device is not enough for a step. Use a smaller `batch_size`, such as "
+        "10, `batch_size` auto, which finds the largest that fits on a GPU or TPU, a shorter "
+        "`max_length`, `recompute` or a smaller model."
+    ):
+        finetune(**given, batch_size=20, output=tmp_path / "run")
 
 
 def test_auto_is_for_devices_that_say_that_they_are_full(given, tmp_path):

@@ -1,11 +1,14 @@
 """The dtype that a run computes in by default, on a device that pretends to be fast in bfloat16."""
 
+import dataclasses
 import json
 
 import pytest
 
 from keras_bert.training import devices
+from keras_bert.training.devices import with_dtype
 from keras_bert.training.pretrain import pretrain
+from keras_bert.training.settings import PretrainSettings
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 
@@ -29,3 +32,42 @@ def test_it_is_that_of_the_device_and_a_run_that_resumes_keeps_its_own(tmp_path,
     pretrain(**given, force=True, report=said.append)
     assert dtype() == "mixed_bfloat16"
     assert any(line.startswith("Computing in mixed_bfloat16") for line in said)
+
+
+class Chief:
+    """The first of several workers, which tells the others its dtype."""
+
+    def broadcast(self, value):
+        self.told = value
+        return value
+
+
+class Follower:
+    """A worker that is told the dtype of the chief."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def broadcast(self, value):
+        return self.dtype
+
+
+@pytest.mark.parametrize("is_fast_in_bfloat16", [False, True])
+def test_that_of_several_workers_is_the_chiefs(is_fast_in_bfloat16, monkeypatch):
+    """As in tests/runs_on_jax.py, where two processes resume on other devices."""
+    default, other = "float32", "mixed_bfloat16"
+    if is_fast_in_bfloat16:
+        default, other = other, default
+    monkeypatch.setattr(devices, "computes_in_bfloat16", lambda: is_fast_in_bfloat16)
+    settings, said = PretrainSettings(data="rows", steps=1, output="run"), []
+
+    def dtype(workers, settings=settings, **options):
+        return with_dtype(settings, said.append, workers=workers, **options).dtype
+
+    for earlier, expected in ((None, default), ({"settings": {"dtype": other}}, other)):
+        chief = Chief()
+        assert dtype(chief, earlier=earlier) == chief.told == expected
+        assert dtype(Follower(expected)) == expected
+    given = dataclasses.replace(settings, dtype=default)  # which the workers compare
+    assert dtype(Follower(other), settings=given) == default
+    assert dtype(chief := Chief(), settings=given) == chief.told == default

@@ -18,6 +18,7 @@ from keras_bert.cli.main import main
 from keras_bert.encoders.roberta import RobertaConfig
 from keras_bert.encoders.roberta.encoder import RobertaEncoder
 from keras_bert.inference.evaluate import evaluate
+from keras_bert.programs import Devices
 from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.features import (
@@ -27,7 +28,6 @@ from keras_bert.tasks.pretraining.features import (
 )
 from keras_bert.training import loop
 from keras_bert.training.checkpoint import latest_checkpoint
-from keras_bert.training.devices import Devices
 from keras_bert.training.finetune import finetune
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretrain import pretrain

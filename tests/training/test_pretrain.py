@@ -9,8 +9,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +21,6 @@ from safetensors.numpy import load_file
 
 import keras_bert.training.pretrain as module
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import is_temporary
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import load_task
 from keras_bert.records import DataFolder
@@ -36,7 +33,7 @@ from keras_bert.training.pretraining_examples import ExamplesOfPhases
 from keras_bert.training.settings import PretrainSettings
 from tests.messages import raises_input_error
 from tests.pretraining_folder import VOCABULARY, make_data_folder
-from tests.seeds import make_rng, shifted
+from tests.seeds import shifted
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -159,54 +156,6 @@ def in_step(number, happens):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(History, "on_train_batch_end", on_train_batch_end)
         yield
-
-
-def moments_of_kills(rng):
-    """Ten of a run of 13 steps with checkpoints after 5, 6, 11 and 13, in their order.
-
-    Three are in the writing of a checkpoint, at any byte of it. The others are some ends of steps,
-    written metrics and calls on files after the end of a step (0 is the begin of the run).
-    """
-    written, steps = rng.choice([5, 6, 11, 13], 3, replace=False), rng.integers(0, 13, 7)
-    moments = [(int(step), "writing", float(rng.random())) for step in written]
-    moments += [(int(step), "events", int(rng.integers(6))) for step in steps]
-    return sorted(moments, key=lambda moment: (moment[0], moment[1] != "writing"))
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_at_ten_moments_ends_bit_for_bit_like_an_uninterrupted_one(
-    run, uninterrupted, phases, data, architecture, tmp_path
-):
-    output, temporary = tmp_path / "run", tmp_path / "temporary"
-    temporary.mkdir()
-    arguments = {
-        "vocab": data / "vocab.txt",
-        "output": output,
-        "architecture": architecture,
-        "keep_last_checkpoint": True,
-        **SHORT,
-        **phases,
-    }
-    moments = moments_of_kills(make_rng(8))
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.training.killed_pretraining"]
-        + [json.dumps(given, default=str) for given in (arguments, moments)],
-        cwd=REPOSITORY,
-        env={**os.environ, "TMPDIR": str(temporary)},
-        capture_output=True,
-        text=True,
-    )
-    assert killed.returncode == 0, killed.stderr[-3000:]
-    lives = json.loads(killed.stdout)
-    assert [life["status"] for life in lives] == [-signal.SIGKILL] * 10, killed.stderr[-3000:]
-    for (_, kind, _), life in zip(moments, lives, strict=True):
-        assert kind == "events" or any(map(is_temporary, life["left"])), (
-            lives
-        )  # half of a checkpoint
-    assert not list(temporary.iterdir())
-    run(output, **phases)
-    assert_same_run(output, uninterrupted)
-    assert not any(is_temporary(path.name) for path in output.rglob("*"))
 
 
 @contextlib.contextmanager

@@ -1,8 +1,6 @@
 """Runs of `pretrain --objective rtd`: resumed bit for bit, watched, kept, continued, fine-tuned."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,11 +9,9 @@ from safetensors.numpy import load_file
 
 import keras_bert as kb
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import is_temporary
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.training.pretrain import pretrain
-from tests.conftest import REPOSITORY
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.seeds import shifted
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
@@ -79,35 +75,6 @@ def test_a_killed_run_ends_bit_for_bit_like_an_uninterrupted_one(run, uninterrup
     )
     for name, tensor in tensors.items():
         np.testing.assert_array_equal(tensor, killed_tensors[name], err_msg=name)
-
-
-@pytest.mark.slow
-def test_a_run_killed_at_any_moment_ends_bit_for_bit_like_an_uninterrupted_one(
-    run, uninterrupted, data, architectures, tmp_path
-):
-    """Signal 9 in the writing of a checkpoint, and at calls on files while the model is saved."""
-    output, temporary = tmp_path / "run", tmp_path / "temporary"
-    temporary.mkdir()
-    arguments = {
-        "data": data["mlm"],
-        "output": output,
-        "architecture": architectures / "electra.json",
-        **SHORT,
-    }
-    moments = [[5, "writing", 0.5], [7, "events", 1], [12, "events", 4], [12, "events", 40]]
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.training.killed_pretraining"]
-        + [json.dumps(given, default=str) for given in (arguments, moments)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-    )
-    assert killed.returncode == 0, killed.stderr[-3000:]
-    statuses = [life["status"] for life in json.loads(killed.stdout)]
-    assert statuses == [-9] * len(moments), killed.stderr[-3000:]
-    run(output)
-    assert_same_weights(uninterrupted[0], output)
-    assert not any(is_temporary(path.name) for path in output.rglob("*"))
 
 
 def test_a_run_is_watched(uninterrupted):

@@ -15,12 +15,12 @@ import tensorflow as tf
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.optimizers.optimizer import make_optimizer
+from keras_bert.programs import Devices, scope_of
 from keras_bert.programs.workers import workers_named
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.workers import _common, _followed, _led
 from tests.messages import raises_input_error

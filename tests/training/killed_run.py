@@ -1,8 +1,8 @@
-"""A run of pre-training that is killed (signal 9) at one moment after another.
+"""A run of a command that is killed (signal 9) at one moment after another.
 
-    python -m tests.training.killed_pretraining '{"data": …}' '[[5, "writing", 0.5], …]'
+    python -m tests.training.killed_run pretrain '{"data": …}' '[[5, "writing", 0.5], …]'
 
-Every life of the run is forked from a process that has loaded TensorFlow and done nothing with it,
+Every life of the run is forked from a process that has loaded the backend and done nothing with it,
 so that ten lives load it once. Prints, as JSON, the status of each and the names that it left among
 the checkpoints.
 """
@@ -18,9 +18,13 @@ from pathlib import Path
 import safetensors.numpy
 
 from keras_bert.training import checkpoint
+from keras_bert.training.distill import distill
+from keras_bert.training.finetune import finetune
 from keras_bert.training.logs import History, TensorBoardHistory
 from keras_bert.training.pretrain import pretrain
 from tests.kill_points import EVENTS, is_below
+
+COMMANDS = {"pretrain": pretrain, "finetune": finetune, "distill": distill}
 
 
 def die():
@@ -32,7 +36,7 @@ def die_while_writing(step, fraction):
     save_file = checkpoint.save_file
 
     def save_a_part(tensors, path, metadata):
-        if int(metadata["step"]) < step:
+        if int(metadata.get("step", -1)) < step:  # the best weights have none
             return save_file(tensors, path, metadata=metadata)
         content = safetensors.numpy.save(tensors, metadata=metadata)
         path.write_bytes(content[: int(fraction * len(content))])
@@ -80,8 +84,8 @@ def die_after_events(step, count, under):
     sys.addaudithook(call)
 
 
-def life(arguments, step, kind, how_much):
-    """-> the exit status of a process that pre-trains and dies on its way."""
+def life(command, arguments, step, kind, how_much):
+    """-> the exit status of a process that trains and dies on its way."""
     process = os.fork()
     if not process:
         try:
@@ -89,7 +93,7 @@ def life(arguments, step, kind, how_much):
                 die_while_writing(step, how_much)
             else:
                 die_after_events(step, how_much, arguments["output"])
-            pretrain(**arguments)
+            COMMANDS[command](**arguments)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -97,16 +101,16 @@ def life(arguments, step, kind, how_much):
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def main(arguments, moments):
+def main(command, arguments, moments):
     checkpoints = Path(arguments["output"]) / "checkpoints"
     lives = []
     gc.freeze()  # no life looks through what all of them have
     for moment in moments:
-        status = life(arguments, *moment)
+        status = life(command, arguments, *moment)
         left = os.listdir(checkpoints) if checkpoints.is_dir() else []
         lives.append({"status": status, "left": sorted(left)})
     print(json.dumps(lives))
 
 
 if __name__ == "__main__":
-    main(*map(json.loads, sys.argv[1:]))
+    main(sys.argv[1], *map(json.loads, sys.argv[2:]))
