@@ -165,7 +165,7 @@ def _written(sizes):
 
 
 def _other_ways(settings, *, but=None):
-    """What saves memory in a command, beside the size of a step, as a `Naming`."""
+    """Returns a `Naming` of what saves memory in a command, beside the size of a step."""
     ways = {"max_length": "a shorter {max_length}", _PARTS: f"{{{_PARTS}}}"}
     if not settings.recompute:
         ways["recompute"] = "{recompute}"

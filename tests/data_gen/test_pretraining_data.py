@@ -413,7 +413,9 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     bad = b"\ncaf\xe9\nna\xefve\nA\0b\n\n"
     path.write_bytes(corpus.text(4).encode() + bad + corpus.text(5).encode())
     (tmp_path / "b.jsonl").write_text('{"text": "w1 w2. w3."}\n{"text"\n{"txt": "w4"}\n')
-    (tmp_path / "c.txt").write_text("An unheard word. " * 300)
+    # So many documents that some are in the train split.
+    unheard = ["An unheard word. " * (count + 10) for count in range(30)]
+    (tmp_path / "c.txt").write_text("\n\n".join(unheard))
     corpus.vocabulary.save(tmp_path / "vocab.txt")
     arguments = ["pretraining-data", "--input", str(path), str(tmp_path / "b.jsonl")]
     arguments += [str(tmp_path / "c.txt"), "--vocab", str(tmp_path / "vocab.txt")]

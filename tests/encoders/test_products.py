@@ -310,30 +310,49 @@ def settings_of(row):
     return given | (OTHER[row["kind"]][0] if row["settings"] == "other" else {})
 
 
-def assert_near(actual, expected, place="metrics", *, ratio=1.0):
+def assert_near(actual, expected, place="metrics", *, scores=None):
     """The same JSON-like values, numbers up to the rounding of float32.
 
-    Subtracting the mean of scores that are `ratio` times as large as their deviation multiplies
-    their rounding by it, and a correlation has that rounding. Two scores that are as near as that
-    may change ranks, which is likely beyond a ratio of a hundred: five digits are left of seven.
+    Subtracting the mean of `scores`, those of a regression, that are many times as large as their
+    deviation multiplies their rounding by it, and Pearson's correlation has that rounding.
     """
     if isinstance(expected, dict):
         assert actual.keys() == expected.keys(), place
         for name, value in expected.items():
-            assert_near(actual[name], value, f"{place}.{name}", ratio=ratio)
+            assert_near(actual[name], value, f"{place}.{name}", scores=scores)
     elif isinstance(expected, list | tuple):
         assert len(actual) == len(expected), place
         for number, value in enumerate(expected):
-            assert_near(actual[number], value, f"{place}[{number}]", ratio=ratio)
+            assert_near(actual[number], value, f"{place}[{number}]", scores=scores)
     elif place.endswith("pearson"):
-        rounding = 32 * ratio * np.finfo(np.float32).eps
-        assert actual == pytest.approx(expected, rel=1e-5, abs=rounding, nan_ok=True), place
-    elif place.endswith("spearman") and ratio > 100:
-        assert -1 <= actual <= 1, place
+        bound = rounding_of(scores) / max(scores.std(), 1e-30)
+        assert actual == pytest.approx(expected, rel=1e-5, abs=bound, nan_ok=True), place
+    elif place.endswith("spearman"):
+        bound = 1e-6 + change_of_spearman(scores)
+        assert actual == pytest.approx(expected, rel=1e-5, abs=bound, nan_ok=True), place
     elif isinstance(expected, float):
         assert actual == pytest.approx(expected, rel=1e-5, abs=1e-6), place
     else:
         assert actual == expected, place
+
+
+def rounding_of(scores):
+    return 32 * np.finfo(np.float32).eps * np.abs(scores).max()
+
+
+def change_of_spearman(scores):
+    """Returns how much Spearman's correlation may change if scores are rounded.
+
+    Scores that are as near as their rounding may be in any order among themselves, so that a rank
+    moves by at most their number less one. Between the correlations of x and of x + d with another
+    vector are at most 2 |d| / |x|, where x has a mean of 0.
+    """
+    edges = np.flatnonzero(np.diff(np.sort(scores)) > rounding_of(scores)) + 1
+    groups = np.split(np.arange(len(scores)), edges)
+    moves = np.concatenate([np.full(len(group), len(group) - 1) for group in groups])
+    ranks = np.concatenate([np.full(len(group), group.mean()) for group in groups])
+    length = np.linalg.norm(ranks - ranks.mean())
+    return 2 * np.linalg.norm(moves) / length if length else 2.0
 
 
 def assert_same_folder(actual, expected):
@@ -358,13 +377,12 @@ def assert_same_tensors(actual, expected):
         np.testing.assert_array_equal(tensor, expected_tensors[name], err_msg=name)
 
 
-def size_by_deviation(row, folder, examples):
-    """Returns the ratio that `assert_near` takes for a regression's scores; 1 for other tasks."""
+def scores_of(row, folder, examples):
+    """Returns the scores of a regression; None of another task."""
     if row["kind"] != "regression":
-        return 1.0
+        return None
     with eagerly():
-        scores = np.array([answer["score"] for answer in predict(model=folder, data=examples)])
-    return np.abs(scores).max() / max(scores.std(), 1e-30)
+        return np.array([answer["score"] for answer in predict(model=folder, data=examples)])
 
 
 def measured(folder, examples, **settings):
@@ -405,8 +423,8 @@ def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examp
     data, begun, output = examples(row), start(row), tmp_path / "run"
     metrics = trained(row, begun, data, output)
     model = output / "model"
-    ratio = size_by_deviation(row, output, data)
-    assert_near(measured(output, data), metrics["dev"], ratio=ratio)
+    scores = scores_of(row, output, data)
+    assert_near(measured(output, data), metrics["dev"], scores=scores)
     check_weights(row, begun, model)
     load_task(output).save(tmp_path / "saved")
     assert_same_folder(tmp_path / "saved", model)
@@ -439,8 +457,8 @@ def test_a_class_of_transformers_computes_the_same(row, start, examples, tmp_pat
         with pytest.raises(InputError, match="lacks the tensor keras_bert.crf.between"):
             load_task(tmp_path / "theirs")
     else:
-        ratio = size_by_deviation(row, model, data)
-        assert_near(measured(tmp_path / "theirs", data), metrics, ratio=ratio)
+        scores = scores_of(row, model, data)
+        assert_near(measured(tmp_path / "theirs", data), metrics, scores=scores)
     keep_from_collector()
 
 

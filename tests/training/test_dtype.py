@@ -54,7 +54,7 @@ class Follower:
 
 @pytest.mark.parametrize("is_fast_in_bfloat16", [False, True])
 def test_that_of_several_workers_is_the_chiefs(is_fast_in_bfloat16, monkeypatch):
-    """As in tests/runs_on_jax.py, where two processes resume on other devices."""
+    """Two processes that resume on other devices are in tests/runs_on_jax.py."""
     default, other = "float32", "mixed_bfloat16"
     if is_fast_in_bfloat16:
         default, other = other, default
