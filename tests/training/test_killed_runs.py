@@ -92,7 +92,7 @@ def lora(fine_tuning):
 def distillation(labelled):
     settings, start, teacher = labelled
     data = {name: value for name, value in settings.items() if name != "train"}
-    return {**data, "data": settings["train"], "teacher": teacher, "model": start}
+    return {**data, "data": settings["train"], "teacher": teacher, "student": start}
 
 
 # The fixture with the settings -> the command, the steps of its checkpoints.
