@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import json
 import random
 
 import numpy as np
@@ -414,11 +415,11 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     path.write_bytes(corpus.text(4).encode() + bad + corpus.text(5).encode())
     (tmp_path / "b.jsonl").write_text('{"text": "w1 w2. w3."}\n{"text"\n{"txt": "w4"}\n')
     # So many documents that some are in the train split.
-    unheard = ["An unheard word. " * (count + 10) for count in range(30)]
-    (tmp_path / "c.txt").write_text("\n\n".join(unheard))
+    unheard = [json.dumps({"text": "An unheard word. " * (count + 10)}) for count in range(30)]
+    (tmp_path / "c.jsonl").write_text("\n".join(unheard))
     corpus.vocabulary.save(tmp_path / "vocab.txt")
     arguments = ["pretraining-data", "--input", str(path), str(tmp_path / "b.jsonl")]
-    arguments += [str(tmp_path / "c.txt"), "--vocab", str(tmp_path / "vocab.txt")]
+    arguments += [str(tmp_path / "c.jsonl"), "--vocab", str(tmp_path / "vocab.txt")]
     arguments += ["--output", str(tmp_path / "data")]
     arguments += ["--bad-lines", "skip", "--max-length", "16", "--max-predictions", "2"]
     arguments += ["--mlm-probability", "0.25", "--direct_num_workers=1"]
