@@ -159,7 +159,8 @@ def search(settings, arguments):
     options = {"filter": given.filters, "rerank": given.rerank, "rerank_top": given.rerank_top}
     results = opened.search(texts, top_k=given.top_k, by=given.by, **options)
     if given.output is not None:
-        count = write_table(iter(results), given.output, command="search")
+        columns = opened.result_columns
+        count = write_table(iter(results), given.output, columns=columns, command="search")
         print(f"Wrote {given.output}: {counted(count, 'result')}.")
     elif arguments.json:
         for row in results:

@@ -63,8 +63,8 @@ class Index:
             was built with, which is loaded when it is needed.
 
     Attributes: `folder`, `similarity` (of vectors), `width` (D), `dtype`, `has_words`,
-    `has_passages`, and `columns`, the names of the columns of a result besides query, rank and
-    score.
+    `has_passages`, `columns`, the names of the columns of a text, and `result_columns`, those of a
+    result.
 
     Raises:
         InputError: the folder is no index, is not finished, is damaged, or has another model.
@@ -88,6 +88,8 @@ class Index:
         )
         self.has_words, self.has_passages = about["words"] is not None, about["passages"]
         self.columns = self._snapshot.columns
+        passage = ["passage", "start", "end"] if self.has_passages else []
+        self.result_columns = ["query", "rank", "score", *self.columns, *passage]
 
     def __len__(self) -> int:
         """The number of texts."""
@@ -364,7 +366,7 @@ class Index:
         pairs = zip(queries, each, strict=True)
         results = [{"query": query, **row} for query, rows in pairs for row in rows]
         if pandas is not None:
-            return pandas.DataFrame(results)
+            return pandas.DataFrame(results, columns=self.result_columns)
         return results
 
     def search_each(

@@ -91,6 +91,11 @@ def test_results_as_lines_and_as_a_table(here, capsys):
     assert list(results["id"]) == [r["id"] for r in index.search(["cat", "red dog"], top_k=2)]
     assert main(command.split()) == 2 and main([*command.split(), "--force"]) == 0
     assert "is there already" in capsys.readouterr().err
+    nothing = "search my.index cat --filter source=nowhere --output none.csv"
+    assert main(nothing.split()) == 0
+    assert capsys.readouterr().out.startswith("Wrote none.csv: 0 results.")
+    none = index.search("cat", filter={"source": "nowhere"}, as_dataframe=True)
+    assert list(pandas.read_csv("none.csv")) == list(results) == list(none)
 
 
 @pytest.mark.parametrize(
