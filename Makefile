@@ -65,7 +65,7 @@ lint: $(VENV)/installed-test
 BY_HAND := $(addprefix benchmarks/,cluster.py commands_on_gpu.py real_run.py parity.py robustness.py few_labels.py finetuning.py \
   default_rates.py early_stopping.py embedding_choices.py generations.py kernels.py pretraining_choices.py pretraining_worth.py quickstart_seeds.py serving.py \
   serving_contenders.py serving_soak.py static_vectors.py smaller_exports.py fuzz_exports.py downstream.py needed.py \
-  large_batches.py minimal_pairs.py peer_finetuning.py peers.py pretraining_contenders.py pretraining_ingredients.py processes.py real_tasks.py run_overhead.py distilled.py static_students.py search_found.py search_recipe.py \
+  large_batches.py minimal_pairs.py peer_finetuning.py peers.py pretraining_contenders.py pretraining_ingredients.py processes.py real_tasks.py run_overhead.py distilled.py smaller_embedders.py search_found.py search_recipe.py \
   step_costs.py steps_on_jax.py text_vectors.py texts_on_gpu.py text_vectors_learned.py turns.py)
 benchmark: $(PEERS)/installed-benchmarks
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \

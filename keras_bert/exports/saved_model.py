@@ -58,8 +58,9 @@ _ROUNDING = 1e-3
 def export(*, report=None, **settings) -> Path:
     """Exports a model folder, or the output folder of a run.
 
-    A fine-tuned model is exported with its task's predictions, a pre-trained one with the tokens
-    for [MASK], and an encoder alone, or any with `encoder=True`, with embeddings.
+    A fine-tuned model is exported with its task's predictions, a text embedder, also one of
+    sentence-transformers, with its vector, a pre-trained model with the tokens for [MASK], and an
+    encoder alone, or any with `encoder=True`, with embeddings.
 
     Args:
         **settings: the fields of `ExportSettings`.
@@ -84,7 +85,8 @@ def export(*, report=None, **settings) -> Path:
                     argument(name),
                 )
     checkpoint = PretrainedCheckpoint(find_model_folder(settings.model))
-    embeds = settings.encoder or not checkpoint.holds_task
+    has_task = checkpoint.holds_task or checkpoint.is_text_embedder
+    embeds = settings.encoder or not has_task
     if not embeds and (settings.layers or settings.tokens):
         raise InputError.naming(
             "{layers} and {tokens} are for embeddings. Pass {encoder=True}, too."

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 import keras_bert as kb
@@ -308,7 +309,7 @@ def test_numbers_that_are_none_are_refused(changed):
         load_task(folder)
 
 
-def test_without_our_own_key_and_as_the_start_of_another_task(changed):
+def test_without_our_own_key_and_as_the_start_of_another_task(changed, saved, tmp_path):
     folder = changed()
     config = json.loads((folder / "config.json").read_text())
     del config["keras_bert"]
@@ -316,6 +317,10 @@ def test_without_our_own_key_and_as_the_start_of_another_task(changed):
     assert isinstance(load_task(folder), kb.TextEmbedder)
     encoder, tokenizer = kb.load(folder)
     assert encoder.default_pooling == "both"
+    exported = tf.saved_model.load(str(kb.export(model=folder, output=tmp_path / "exported")))
+    query = exported.signatures["query"](text=tf.constant(["w1 w2"]))
+    expected = saved[1].encode_query(["w1 w2"])
+    np.testing.assert_allclose(query["embedding"], expected, atol=1e-6)
     (folder / "modules.json").unlink()
     with raises_input_error("describes a BertModel: an encoder without a task"):
         load_task(folder)
