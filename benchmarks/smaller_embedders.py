@@ -27,6 +27,7 @@ from real_tasks import DATA
 from turns import Turns
 
 SIZES = (64, 128, 256)
+MARKERS = "o^vs<>DPX"
 NAMES = ("spearman", "ndcg@10", "numbers", "megabytes", "texts_per_second")
 
 
@@ -186,24 +187,16 @@ def draw(lines, picture):
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 4), sharey=True)
-    for place, (name, label) in zip(
-        axes,
-        (("megabytes", "SavedModel, MB"), ("texts_per_second", "texts per processor second")),
-        strict=True,
-    ):
-        for line in lines:
-            place.plot(line[name], line["ndcg@10"], "o", color="tab:blue")
-            place.annotate(
-                line["model"],
-                (line[name], line["ndcg@10"]),
-                xytext=(4, 4),
-                textcoords="offset points",
-                fontsize=8,
-            )
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
+    labels = {"megabytes": "SavedModel, MB", "texts_per_second": "texts per processor second"}
+    for place, (name, label) in zip(axes, labels.items(), strict=True):
+        for line, marker in zip(lines, MARKERS, strict=False):
+            place.plot(line[name], line["ndcg@10"], marker, markersize=9, label=line["model"])
         place.set(xscale="log", xlabel=label)
-        place.margins(0.2)
+        place.xaxis.set_major_formatter("{x:,.0f}")
+        place.grid(alpha=0.3)
     axes[0].set_ylabel("nDCG@10 on XQuAD")
+    axes[1].legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     figure.tight_layout()
     figure.savefig(picture, dpi=110)
 
