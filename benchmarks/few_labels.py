@@ -4,6 +4,7 @@
     python benchmarks/few_labels.py --output runs/few --ways contrastive --rates 3e-5 1e-4 3e-4 \
         --steps 30 60 120 --counts 16 --seeds 0
     python benchmarks/few_labels.py --output runs/few --table
+    python benchmarks/few_labels.py --output runs/few --picture few.png
 
 MiniLM on SST-2, and on sentences of eight authors of the books in `../shared/data/books`. The seed
 draws the texts, the same for each way; test texts are 500 others. `plain`, `frozen` (the head
@@ -62,11 +63,15 @@ def main():
     parser.add_argument("--steps", nargs="+", type=int, default=[None])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--table", action="store_true", help="print the table of what is measured")
+    parser.add_argument("--picture", type=Path, help="draw what is measured, NAME.png")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     path = arguments.output / "cells.jsonl"
     if arguments.table:
         print("\n".join(table(path)))
+        return
+    if arguments.picture:
+        draw(path, arguments.picture)
         return
     turns = Turns(path, {}, lambda line: print(line, flush=True))
     grid = itertools.product(
@@ -180,31 +185,68 @@ def setfit_predictions(model, train, test, *, seed):
     return [str(label) for label in classifier.predict([row["text"] for row in test])]
 
 
+def cells_of(path):
+    """{(data, count): {(way, rate, steps): its cells}}, in the order of the measurements."""
+    by_row = {}
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        cell = json.loads(line)
+        row = by_row.setdefault((cell["data"], cell["count"]), {})
+        row.setdefault((cell["way"], cell["rate"], cell["steps"]), []).append(cell)
+    return by_row
+
+
 def table(path):
     """Lines of Markdown: for each data and count a row, for each way a column."""
-    cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    ways = list(dict.fromkeys((c["way"], c["rate"], c["steps"]) for c in cells))
+    by_row = cells_of(path)
+    ways = list(dict.fromkeys(way for row in by_row.values() for way in row))
     names = [
         " ".join(f"{x:g}" if isinstance(x, float | int) else x for x in way if x is not None)
         for way in ways
     ]
     yield f"| data | texts of each label | {' | '.join(names)} |"
     yield "|---" * (2 + len(ways)) + "|"
-    for data, count in dict.fromkeys((c["data"], c["count"]) for c in cells):
-        row = []
-        for way in ways:
-            scores, seconds = [], []
-            for c in cells:
-                if (c["data"], c["count"]) == (data, count):
-                    if (c["way"], c["rate"], c["steps"]) == way:
-                        scores.append(c["accuracy"])
-                        seconds.append(c["seconds"])
-            spread = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
-            mean = statistics.mean(scores) if scores else None
-            row.append(
-                "" if mean is None else f"{mean:.1f}{spread} ({statistics.mean(seconds):.0f} s)"
-            )
-        yield f"| {data} | {count} | {' | '.join(row)} |"
+    for (data, count), row in by_row.items():
+        yield f"| {data} | {count} | {' | '.join(shown(row.get(way, [])) for way in ways)} |"
+
+
+def shown(cells):
+    """The mean accuracy with its deviation, and the mean seconds; empty without cells."""
+    if not cells:
+        return ""
+    scores, seconds = ([cell[name] for cell in cells] for name in ("accuracy", "seconds"))
+    spread = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
+    return f"{statistics.mean(scores):.1f}{spread} ({statistics.mean(seconds):.0f} s)"
+
+
+def draw(path, picture):
+    """Draws the accuracy of each way by the number of texts, with the seeds as points."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    by_row = cells_of(path)
+    names = list(dict.fromkeys(data for data, _ in by_row))
+    figure, all_axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
+    for axes, data in zip(all_axes[0], names, strict=True):
+        rows = {count: row for (name, count), row in sorted(by_row.items()) if name == data}
+        for number, way in enumerate(dict.fromkeys(way for row in rows.values() for way in row)):
+            scores = {
+                count: [cell["accuracy"] for cell in row[way]]
+                for count, row in rows.items()
+                if way in row
+            }
+            means = [statistics.mean(values) for values in scores.values()]
+            axes.plot([*scores], means, color=f"C{number}", label=way[0])
+            for count, values in scores.items():
+                axes.plot([count] * len(values), values, ".", color=f"C{number}", alpha=0.5)
+        axes.set(xscale="log", xlabel="texts per label", title=data, xticks=[*rows])
+        axes.set_xticklabels(map(str, rows))
+        axes.minorticks_off()
+        axes.legend(frameon=False)
+    all_axes[0, 0].set_ylabel("accuracy on 500 texts, %")
+    figure.tight_layout()
+    figure.savefig(picture, dpi=110)
 
 
 if __name__ == "__main__":
