@@ -193,16 +193,22 @@ def shown(values):
 
 
 def draw(path, picture):
-    """Draws the mean recall of each step by k."""
+    """Draws the mean recall of each step by k, by vectors and by vectors and words."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(6, 4))
-    for step, cells in cells_of(path).items():
-        recall = [statistics.mean(cell["vectors recall"][str(k)] for cell in cells) for k in K]
-        axes.plot(K, recall, marker="o", markersize=3, label=step)
+    steps = sorted(cells_of(path).items(), key=lambda item: STEPS.index(item[0]))
+    curves = {"words": ("words recall", steps[0][1], "k:")}
+    for number, (step, cells) in enumerate(steps):
+        curves[f"vectors, {step}"] = "vectors recall", cells, f"C{number}-"
+        curves[f"vectors and words, {step}"] = "both recall", cells, f"C{number}--"
+    for label, (name, cells, style) in curves.items():
+        if name in cells[0]:
+            recall = [statistics.mean(cell[name][str(k)] for cell in cells) for k in K]
+            axes.plot(K, recall, style, marker="o", markersize=3, label=label)
     axes.set(xscale="log", xlabel="k", ylabel="recall@k", xticks=K, xticklabels=K)
     axes.minorticks_off()
     axes.legend(frameon=False)
