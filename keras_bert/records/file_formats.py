@@ -51,12 +51,14 @@ def decompressed(file):
 
 @contextlib.contextmanager
 def open_parquet(file, name):
-    """Opens a Parquet file; InputError if it is damaged, then and when it is read."""
+    """Opens a Parquet file; InputError if there is none, or, also when it is read, if damaged."""
     import pyarrow
     from pyarrow import parquet
 
     try:
         yield parquet.ParquetFile(file)
+    except FileNotFoundError:
+        raise InputError(f"{name} does not exist. Give the path of a Parquet file.") from None
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"Could not read {name} as a Parquet file: {reason_of(error)}.") from None
 

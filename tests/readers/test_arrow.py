@@ -163,6 +163,8 @@ def test_bad_tables(tmp_path):
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and nothing else")
     with raises_input_error("Could not read ...damaged.parquet as a Parquet file: "):
         TextSource(tmp_path / "damaged.parquet")
+    with raises_input_error("none.parquet does not exist. Give the path of a Parquet file."):
+        TextSource(tmp_path / "none.parquet")
     empty = saved({"text": [], "label": []}, {"text": TEXT, "label": LABEL}, tmp_path / "e", how="")
     with raises_input_error("e.parquet has no rows"):
         TextSource(empty)
