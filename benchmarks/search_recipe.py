@@ -53,6 +53,7 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=[*STEPS])
     parser.add_argument("--rerank", nargs="*", choices=STEPS, default=[])
+    parser.add_argument("--reranker-rate", type=float, help="None is the default of finetune")
     parser.add_argument("--passages", type=int, default=PASSAGES)
     parser.add_argument("--words", action="store_true", help="search by words, too")
     parser.add_argument("--table", action="store_true", help="print the table of what is measured")
@@ -61,6 +62,7 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     path = arguments.output / "cells.jsonl"
     settings = {"words": arguments.words, "passages": arguments.passages}
+    settings["reranker_rate"] = arguments.reranker_rate
     turns = Turns(path, settings, lambda line: print(line, flush=True))
     if arguments.table:
         print("\n".join(table(path)))
@@ -140,6 +142,7 @@ class Recipe:
             output=run,
             loss="binary-crossentropy",
             max_length=192,
+            learning_rate=self._arguments.reranker_rate,
             keep="last",
             seed=seed,
         )

@@ -19,6 +19,7 @@ import argparse
 import json
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -58,44 +59,40 @@ def main():
         )
         return
     for name, make, precision in ways(arguments, teacher):
-
-        def work(model, make=make, precision=precision):
-            return measured(arguments, make(), precision)
-
-        turns.result({"model": name}, work)
+        turns.result(
+            {"model": name},
+            lambda model, make=make, precision=precision: measured(arguments, make(), precision),
+        )
     print("\n".join(table(turns.lines())))
 
 
 def ways(arguments, teacher):
-    """Yields (a name, a function that makes the folder, the precision of its export)."""
+    """Yields (a name, a function that returns the folder, the precision of its export)."""
+    # Imported here, as model2vec's environment needs no TensorFlow.
+    from distilled import book_sentences
+
     import keras_bert as kb
 
-    def distilled(name, **given):
+    def student(name, **given):
         output = arguments.output / name
-        if "sentences" in given:
-            from distilled import book_sentences
-
-            given["data"] = book_sentences(arguments.folder / "books", given.pop("sentences"))
         kb.distill(teacher=teacher, output=output, **given)
         return output
 
-    def cut():
-        output = arguments.output / "cut"
+    def fewer_tokens():
         texts = [text for texts in measured_texts(arguments.folder) for text in texts]
-        kb.convert(teacher, output, vocab_from=texts)
-        return output
+        kb.convert(teacher, arguments.output / "cut", vocab_from=texts)
+        return arguments.output / "cut"
 
-    sentences = arguments.sentences
-    halved = {"keep_layers": [0, 2, 4], "epochs": 1, "sentences": sentences}
+    data = book_sentences(arguments.folder / "books", arguments.sentences)
     yield "teacher", lambda: teacher, "float32"
     yield "int8", lambda: teacher, "int8"
-    yield "fewer tokens", cut, "float32"
-    yield "3 layers", lambda: distilled("layers", **halved), "float32"
+    yield "fewer tokens", fewer_tokens, "float32"
+    layers = {"data": data, "keep_layers": [0, 2, 4], "epochs": 1}
+    yield "3 layers", partial(student, "layers", **layers), "float32"
     for size in SIZES:
-        given = {"static": True, "dimensions": size}
-        yield f"static {size}", lambda s=size, g=given: distilled(f"static-{s}", **g), "float32"
-    given = {"static": True, "sentences": sentences}
-    yield "static, trained", lambda: distilled("trained", **given), "float32"
+        static = partial(student, f"static-{size}", static=True, dimensions=size, force=True)
+        yield f"static {size}", static, "float32"
+    yield "static, trained", partial(student, "trained", static=True, data=data), "float32"
     if (arguments.output / "model2vec").exists():
         yield "model2vec 256", lambda: arguments.output / "model2vec", "float32"
 

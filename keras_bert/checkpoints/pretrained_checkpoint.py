@@ -335,14 +335,9 @@ class PretrainedCheckpoint:
 
         The latter only if the `task_type` is that: other tasks take its encoder alone.
         """
-        if self.holds_task:
+        if self.class_name in self.names.classes or "task" in self.stored:
             return True
         return task_type == TEXT_EMBEDDING and is_text_embedder(self.folder)
-
-    @property
-    def holds_task(self):
-        """Whether the folder contains a task's head, and not only an encoder."""
-        return self.class_name in self.names.classes or "task" in self.stored
 
     def task_class(self, task_type=None):
         """The class of the task in the folder.

@@ -18,7 +18,7 @@ from keras_bert.base.ownership import held_names, lock_folder
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, save_folder
 from keras_bert.checkpoints.model_folder import build_task
-from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+from keras_bert.checkpoints.pretrained_checkpoint import TEXT_EMBEDDING, PretrainedCheckpoint
 from keras_bert.encoders.config import check_max_length
 from keras_bert.exports import ExportSettings
 from keras_bert.exports.precision import as_exported, difference, inputs_of, some_sequences
@@ -85,8 +85,7 @@ def export(*, report=None, **settings) -> Path:
                     argument(name),
                 )
     checkpoint = PretrainedCheckpoint(find_model_folder(settings.model))
-    has_task = checkpoint.holds_task or checkpoint.is_text_embedder
-    embeds = settings.encoder or not has_task
+    embeds = settings.encoder or not checkpoint.holds(TEXT_EMBEDDING)
     if not embeds and (settings.layers or settings.tokens):
         raise InputError.naming(
             "{layers} and {tokens} are for embeddings. Pass {encoder=True}, too."

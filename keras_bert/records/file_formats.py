@@ -51,7 +51,7 @@ def decompressed(file):
 
 @contextlib.contextmanager
 def open_parquet(file, name):
-    """Opens a Parquet file; InputError if there is none, or, also when it is read, if damaged."""
+    """Opens a Parquet file. Raises InputError if it does not exist, or is found to be damaged."""
     import pyarrow
     from pyarrow import parquet
 

@@ -88,8 +88,7 @@ class Index:
         )
         self.has_words, self.has_passages = about["words"] is not None, about["passages"]
         self.columns = self._snapshot.columns
-        passage = ["passage", "start", "end"] if self.has_passages else []
-        self.result_columns = ["query", "rank", "score", *self.columns, *passage]
+        self.result_columns = ["query", *self._snapshot.result_columns]
 
     def __len__(self) -> int:
         """The number of texts."""

@@ -38,7 +38,8 @@ class Snapshot:
         about: what segments.json says, with the settings of the index.
         segments: a list of `Segment`.
         count: the number of texts, without deleted ones.
-        columns: the names of the columns of all rows.
+        columns: the names of the columns of all texts.
+        result_columns: the names of the columns of `results`.
     """
 
     def __init__(self, info: dict[str, Any], segments: list[Segment]):
@@ -51,6 +52,8 @@ class Snapshot:
         ]
         self.count = sum(self.counts)
         self.columns = [*dict.fromkeys(chain.from_iterable(s.names for s in segments))]
+        passage = ["passage", "start", "end"] if info["passages"] else []
+        self.result_columns = ["rank", "score", *self.columns, *passage]
         self._first_texts = _begins([segment.count for segment in segments])
         self._first_passages = _begins([len(segment.vectors) for segment in segments])
         self._bm25 = None

@@ -69,6 +69,7 @@ def test_a_text_has_the_score_of_its_best_passage(task, monkeypatch):
         assert row["score"] == pytest.approx(score, abs=1e-6)
         assert (row["start"], row["end"]) == (start, end)
         assert row["passage"] == row["text"][start:end]
+        assert [*row] == index.result_columns
     assert index.search("cat ran", top_k=3, by="vectors") == results[:3]
     found = index.search("cat", top_k=10, by="words")
     assert all("cat" in row["passage"] for row in found)

@@ -321,6 +321,15 @@ def test_without_our_own_key_and_as_the_start_of_another_task(changed, saved, tm
     query = exported.signatures["query"](text=tf.constant(["w1 w2"]))
     expected = saved[1].encode_query(["w1 w2"])
     np.testing.assert_allclose(query["embedding"], expected, atol=1e-6)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules.append({**modules[-1], "type": "sentence_transformers.models.CNN"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with raises_input_error("the module ...CNN is not supported"):
+        kb.export(model=folder, output=tmp_path / "none")
+    alone = tf.saved_model.load(
+        str(kb.export(model=folder, output=tmp_path / "alone", encoder=True))
+    )
+    assert "embeddings" in alone.signatures["serving_default"].structured_outputs
     (folder / "modules.json").unlink()
     with raises_input_error("describes a BertModel: an encoder without a task"):
         load_task(folder)
