@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 _LIBRARY = str(Path(__file__).parent.parent)
-_KERAS = str(Path("keras", "src"))
+_INSTALLED = {"site-packages", "dist-packages"}  # the folders of what pip and Debian install
 
 
 class Naming:
@@ -99,15 +99,15 @@ class InputWarning(UserWarning):
 
 
 def warn_user(message):
-    """An `InputWarning` at the user's own line: the first caller outside this library and Keras."""
+    """An `InputWarning` at the user's own line: the first caller that no installed package has."""
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and _is_of_library(frame.f_code.co_filename):
+    while frame.f_back is not None and _is_installed(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, InputWarning, stacklevel=level)
 
 
-def _is_of_library(path):
-    return path.startswith(_LIBRARY) or _KERAS in path
+def _is_installed(path):
+    return path.startswith(_LIBRARY) or not _INSTALLED.isdisjoint(Path(path).parts)
 
 
 def reason_of(error):

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 from keras_bert.base import files, ownership
@@ -139,7 +140,8 @@ def test_an_owner_comes_back_from_its_text():
         assert ownership.Owner.from_json(torn) is None
 
 
-def test_a_warning_is_at_the_line_of_the_user():
-    with pytest.warns(InputWarning, match="careful") as caught:
-        warn_user("careful")
-    assert caught[0].filename == __file__
+def test_a_warning_is_at_the_line_of_the_user_through_whatever_library():
+    for warn in (warn_user, lambda message: pd.Series([message]).map(warn_user)):
+        with pytest.warns(InputWarning, match="careful") as caught:
+            warn("careful")
+        assert caught[0].filename == __file__
