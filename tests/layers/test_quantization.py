@@ -24,13 +24,14 @@ SIZES = {
     "initializer_range": 0.2,
 }
 RNG = make_rng(12)
-LENGTHS = np.array([9, 4, 6])
+TEXTS = 24  # of three, the six logits of next sentences may cancel, and errors be a large share
+LENGTHS = np.resize([9, 4, 6], TEXTS)
 IS_TOKEN = np.arange(9) < LENGTHS[:, None]
 INPUTS = {
-    "input_ids": RNG.integers(0, 40, (3, 9)).astype("int32"),
+    "input_ids": RNG.integers(0, 40, (TEXTS, 9)).astype("int32"),
     "input_mask": IS_TOKEN.astype("int32"),
-    "segment_ids": RNG.integers(0, 2, (3, 9)).astype("int32"),
-    "masked_lm_positions": np.array([[1, 3], [0, 2], [5, 4]], "int32"),
+    "segment_ids": RNG.integers(0, 2, (TEXTS, 9)).astype("int32"),
+    "masked_lm_positions": np.resize([[1, 3], [0, 2], [5, 4]], (TEXTS, 2)).astype("int32"),
 }
 
 
@@ -85,10 +86,10 @@ ON_TENSORFLOW = pytest.mark.only_tensorflow
 
 
 # int8 rounds weights and inputs to 1/127 of the largest of a row or column, float8 to four bits
-# (and, uncalibrated, without a scale). That of float8 is twice the largest of eight draws.
+# (and, uncalibrated, without a scale). Each bound is twice the largest share of forty draws.
 # Reading the bare whole numbers gives errors above 1.
 @ON_TENSORFLOW
-@pytest.mark.parametrize("mode, most", [("int8", 0.04), ("float8", 0.3)])
+@pytest.mark.parametrize("mode, most", [("int8", 0.056), ("float8", 0.3)])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_is_near_the_model_that_was_quantized(mode, most, dtype):
     _, model, before = quantized(mode, dtype)
@@ -156,7 +157,7 @@ def test_a_new_head_over_a_quantized_encoder_trains():
     assert not any("query_key_value/kernel" in w.path for w in weights)
     before = [np.array(w.value) for w in weights]
     inputs = {name: INPUTS[name] for name in encoder.input_names}
-    model.fit(inputs, np.ones((3, 2)), verbose=0)
+    model.fit(inputs, np.ones((TEXTS, 2)), verbose=0)
     moved = {
         w.path for w, old in zip(weights, before, strict=True) if not np.array_equal(w.value, old)
     }
