@@ -101,11 +101,12 @@ class DevelopmentServer:
 
     async def run(self):
         """Serves until `stop`, or a signal in the main thread."""
-        polling = asyncio.create_task(self._poll_versions())
+        beside = [asyncio.create_task(task) for task in (self._poll_versions(), self._force_exit())]
         try:
             await self._uvicorn.serve(sockets=[self._listening])
         finally:
-            polling.cancel()
+            for task in beside:
+                task.cancel()
             self._listening.close()
             for model in self._models.values():
                 model.close()
@@ -120,6 +121,16 @@ class DevelopmentServer:
         if unanswered == 0:
             return "Stopped. All running requests were answered."
         return f"Stopped. {counted(unanswered, 'request')} could not be answered."
+
+    async def _force_exit(self):
+        """Rejects what is running at a second interrupt.
+
+        uvicorn would wait for it all the same from Python 3.12 on, where `wait_closed` does.
+        """
+        while not self._uvicorn.force_exit:
+            await asyncio.sleep(0.1)
+        for task in self._uvicorn.server_state.tasks:
+            task.cancel()
 
     async def _poll_versions(self):
         while True:
