@@ -127,7 +127,7 @@ def test_a_step_trains_what_the_task_uses(name):
     assert same == (unread if task.transform is None else set())
 
 
-def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_bit():
+def test_lora_trains_its_factors_and_the_head_and_recomputing_only_rounds():
     runs = []
     for recomputes in (False, True):
         task = make(task_class("classifier"))
@@ -137,7 +137,8 @@ def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_bit():
             state.assign(np.array([number, 0], "uint32"))
         inputs, labels = batch(task)
         before = {w.path: np.array(w.value) for w in task.weights}
-        task.compile_defaults(keras.optimizers.Adam(0.01))
+        # Not Adam, which would divide the rounding of a gradient by the gradient.
+        task.compile_defaults(keras.optimizers.SGD(1.0))
         losses = task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
         runs.append((losses, {w.path: np.array(w.value) for w in task.weights}))
     (losses, weights), (recomputed_losses, recomputed) = runs
@@ -147,9 +148,9 @@ def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_bit():
         *(f"{head}/{name}" for head in heads for name in ("kernel", "bias")),
         *(f"block_0/attention/query_key_value/lora_kernel_{factor}" for factor in "ab"),
     }
-    assert losses == recomputed_losses
+    np.testing.assert_allclose(recomputed_losses, losses, rtol=1e-6)
     for path, weight in weights.items():
-        np.testing.assert_array_equal(weight, recomputed[path], err_msg=path)
+        np.testing.assert_allclose(recomputed[path], weight, atol=1e-6, err_msg=path)
 
 
 @pytest.mark.parametrize("name", ["masked-causal-lm", "span-pretrainer", "bidirectional-lm"])
@@ -160,7 +161,7 @@ def test_the_loss_of_a_step_for_a_gpu_is_that_of_its_logits(name):
         with scope:
             task = make(task_class(name))
             inputs, labels = batch(task)
-            task.compile_defaults(keras.optimizers.SGD(0.1))
+            task.compile_defaults(keras.optimizers.SGD(1.0))
             losses.append(
                 task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
             )
@@ -220,7 +221,7 @@ def test_a_batch_in_chunks_makes_the_step_of_the_whole_batch(size):
             if size < 3 and hasattr(layer, "rate"):  # chunks have random numbers of their own
                 layer.rate = 0.0
         inputs, labels = batch(task)
-        task.compile_defaults(keras.optimizers.SGD(0.1))
+        task.compile_defaults(keras.optimizers.SGD(1.0))
         losses = task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
         runs.append((losses, [(v.path, np.array(v.value)) for v in task.variables]))
     (losses, variables), (chunked_losses, in_chunks) = runs
