@@ -71,8 +71,11 @@ PLACES = [f"ada {text[:8]} rome" for text in WHOLE]
 CUTS = [0, 1, 2, 3, 3, *range(103, COUNT, 128), COUNT]
 NAMES = ("input_ids", "input_mask", "segment_ids")
 # Precision -> how far a probability may be off, of heads whose logits are ten times as far apart as
-# any that was trained, and the least share of examples whose labels, tags and places are the same.
-BOUNDS = {"bfloat16": (0.1, 0.8), "float16": (0.02, 0.95), "int8": (0.15, 0.8)}
+# any that was trained. Measured in seven draws of all kinds: at most 0.075, 0.004 and 0.035.
+BOUNDS = {"bfloat16": 0.15, "float16": 0.01, "int8": 0.1}
+# The least share of examples whose labels, tags and places are the same. Where two tags of a
+# frequent word are as likely, they change in many texts: measured in seven draws, 0.80.
+LEAST_SAME = 0.6
 # What is no probability that has a size of its own: the difference is a share of that.
 IN_SIZE = {
     "regression": ["score"],
@@ -444,7 +447,7 @@ def decoded(row):
 
 def check_near(name, outputs, expected, precision):
     """The answers to some requests in another precision, and the same in float32."""
-    bound, least = BOUNDS[precision]
+    bound = BOUNDS[precision]
     in_size = IN_SIZE.get(name, [])
     for actual, wanted in zip(outputs, expected, strict=True):
         for key in in_size:
@@ -458,7 +461,7 @@ def check_near(name, outputs, expected, precision):
             if same[-1] or key == "probabilities":
                 arrays = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (actual, wanted)]
                 assert np.abs(np.subtract(*arrays)).max(initial=0) < bound, key
-    assert np.mean(same) >= least, np.mean(same)
+    assert np.mean(same) >= LEAST_SAME, np.mean(same)
 
 
 # Of these kinds each in one precision, and each precision for several kinds; the others are slow.
