@@ -62,7 +62,7 @@ lint: $(VENV)/installed-test
 # The speeds. Not among them are what takes hours or a cluster and asks for a folder to go on in, serving.py,
 # whose peers are not among what the tests need, parity.py, how far our outputs are from other
 # programs', robustness.py, which kills, and what the others import.
-BY_HAND := $(addprefix benchmarks/,cluster.py commands_on_gpu.py real_run.py parity.py robustness.py few_labels.py finetuning.py \
+BY_HAND := $(addprefix benchmarks/,cluster.py commands_on_gpu.py domain_words.py real_run.py parity.py robustness.py few_labels.py finetuning.py \
   default_rates.py early_stopping.py embedding_choices.py generations.py kernels.py pretraining_choices.py pretraining_worth.py quickstart_seeds.py serving.py \
   serving_contenders.py serving_soak.py static_vectors.py smaller_exports.py fuzz_exports.py downstream.py needed.py \
   large_batches.py minimal_pairs.py peer_finetuning.py peers.py pretraining_contenders.py pretraining_ingredients.py processes.py real_tasks.py run_overhead.py distilled.py smaller_embedders.py search_found.py search_recipe.py \

@@ -52,6 +52,18 @@ def read_small(path):
     return data
 
 
+def possible_path(name):
+    """The `Path` of a name. Raises `InputError` if the system has none, as of a whole text."""
+    path = Path(name)
+    try:
+        path.exists()
+    except OSError as error:
+        name = str(path)
+        shown = name if len(name) < 100 else f"{name[:100]}…"
+        raise InputError(f"{shown} cannot be opened: {error.strerror}.") from error
+    return path
+
+
 def check_regular(path):
     """Raises `InputError` for a pipe, socket or device, which a library would wait for.
 

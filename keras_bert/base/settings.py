@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from keras_bert.base.errors import InputError, Naming, argument, arguments
+from keras_bert.base.files import possible_path
 
 # What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -485,6 +486,11 @@ def _checked_item(field, kind, value):
     if isinstance(value, str) and _SURROGATES.search(value):
         advice = "; rename the file or folder" if is_path(field) else ""
         raise InputError.naming("{} is {!r}. It should be UTF-8{}.", argument(name), value, advice)
+    if is_path(field) and isinstance(value, str):
+        try:
+            possible_path(value)
+        except InputError as error:
+            raise InputError.naming("{}: {}", argument(name), error) from error
     if description.choices is not None and value not in description.choices:
         *others, last = map(str, description.choices)
         choices = f"{', '.join(others)} or {last}" if others else last

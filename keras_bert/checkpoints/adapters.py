@@ -16,7 +16,7 @@ import numpy as np
 
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, argument
-from keras_bert.base.files import hash_of_file, read_json
+from keras_bert.base.files import hash_of_file, possible_path, read_json
 from keras_bert.checkpoints import hub, tensor_files
 from keras_bert.encoders.tensor_names import KEPT
 
@@ -90,7 +90,7 @@ def base_folder(base):
 
     Raises InputError if that model is missing, or is an adapter itself.
     """
-    folder = hub.download(base) if hub.is_name(base) else Path(base)
+    folder = hub.download(base) if hub.is_name(base) else possible_path(base)
     inner = folder / "model"
     folder = inner if (inner / hub.CONFIG).exists() else folder
     if is_adapter(folder):
@@ -180,9 +180,9 @@ class Adapter:
                 f"{self._source} has no base_model_name_or_path. Write the path of the base model "
                 "there."
             )
-        if not Path(name).exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-            name = f"{hub.SCHEME}{name}" + (f"@{revision}" if revision else "")
         try:
+            if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not possible_path(name).exists():
+                name = f"{hub.SCHEME}{name}" + (f"@{revision}" if revision else "")
             return base_folder(name)
         except InputError as error:
             raise InputError.naming(

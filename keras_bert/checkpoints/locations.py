@@ -10,7 +10,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import cache_folder, hash_of_file, system_errors
+from keras_bert.base.files import cache_folder, hash_of_file, possible_path, system_errors
 from keras_bert.checkpoints import ARCHIVE_ENDINGS, hub
 from keras_bert.checkpoints.sentence_transformers import is_foreign_embedder
 
@@ -55,7 +55,7 @@ def local_folder(model):
         )
     if isinstance(model, ConvertedFolder):
         return model
-    source = hub.download(name) if hub.is_name(name) else Path(name)
+    source = hub.download(name) if hub.is_name(name) else possible_path(name)
     if source.is_file() and name.lower().endswith(ARCHIVE_ENDINGS):
         raise InputError(
             f"{name} is an archive, which is not opened. Unpack it, and give the folder of the "

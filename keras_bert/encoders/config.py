@@ -39,6 +39,7 @@ _TASK_KEYS = ("sentence_transformers", "sbert_ce_default_activation_function")
 LORA_ALPHA = 8.0
 # Nesting of the values that are kept: Python's json reads deeper ones than it can write.
 _MAX_DEPTH = 50
+_MOST_LAYERS = 10_000  # a damaged number would take all memory before the weights contradict it
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -95,6 +96,9 @@ class EncoderConfig:
                 if "finite" in expected:
                     raise ValueError(f"`{name}` must be {expected}.")
                 raise ValueError(f"`{name}` must be {expected}. Received: {name}={value!r}.")
+        layers = [n for n in self._own_fields() if n.startswith("num_") and n.endswith("_layers")]
+        most = _MOST_LAYERS
+        self._check(" ".join(layers), lambda count: count <= most, f"at most {most:,}")
         misplaced = self.extra_keys.keys() & self.fields_by_key().keys()
         if misplaced:
             raise ValueError(

@@ -20,7 +20,7 @@ import numpy as np
 
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import parse_json, read_json
+from keras_bert.base.files import parse_json, possible_path, read_json
 from keras_bert.base.formatting import listed
 from keras_bert.text import hugging_face
 from keras_bert.text.template import BERT_TEMPLATE, bert_template
@@ -121,7 +121,7 @@ def open_folder(folder, *, lowercase=None):
     does not give. Also if the case of a vocabulary of byte-pair encoding is unknown: its folders
     record it, so that one which does not is incomplete. (BERT's own `vocab.txt` may be alone.)
     """
-    vocabulary, recorded, template = _read_folder(Path(folder))
+    vocabulary, recorded, template = _read_folder(possible_path(folder))
     if None not in (recorded, lowercase) and recorded != lowercase:
         case = {True: "uncased", False: "cased"}
         raise InputError(
@@ -142,7 +142,7 @@ def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
     Raises:
         InputError: there is none, or one of an unsupported kind.
     """
-    path = Path(path)
+    path = possible_path(path)
     if path.is_dir():
         return _read_folder(path)[0]
     if path.suffix == ".json" or path.name == MERGES_FILE:

@@ -269,3 +269,5 @@ def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
     assert DataSettings.of({}).data is None and DataSettings.of({"data": []}).data == []
     with raises_input_error("`data` is empty. Give a path"):
         DataSettings.of({"data": ""})
+    with raises_input_error("`data`: a text ...… cannot be opened: File name too long."):
+        DataSettings.of({"data": "a text " * 50})

@@ -305,6 +305,8 @@ def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tok
     assert load_task(tmp_path / "run").labels == ("no", "yes")
     with raises_input_error("There is no model folder ...or run the command that"):
         load(tmp_path / "none")
+    with raises_input_error("é… cannot be opened: File name too long."):  # a text for a path
+        load("é" * 300)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from keras_bert.tasks.classification import POOLINGS
 from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
+from tests.encoders.near_metrics import assert_near
 from tests.exports.answers import CHECKS
 from tests.little_garbage import keep_from_collector
 from tests.peers import torch, transformers
@@ -308,50 +309,6 @@ def settings_of(row):
     if row["kind"] == "question-answering":
         given["n_best"] = 20
     return given | (OTHER[row["kind"]][0] if row["settings"] == "other" else {})
-
-
-def assert_near(actual, expected, place="metrics", *, scores=None):
-    """The same JSON-like values, numbers up to the rounding of float32.
-
-    Subtracting the mean of `scores`, those of a regression, that are many times as large as their
-    deviation multiplies their rounding by it, and Pearson's correlation has that rounding.
-    """
-    if isinstance(expected, dict):
-        assert actual.keys() == expected.keys(), place
-        for name, value in expected.items():
-            assert_near(actual[name], value, f"{place}.{name}", scores=scores)
-    elif isinstance(expected, list | tuple):
-        assert len(actual) == len(expected), place
-        for number, value in enumerate(expected):
-            assert_near(actual[number], value, f"{place}[{number}]", scores=scores)
-    elif place.endswith(("pearson", "spearman")):  # one of them, or the mean of both
-        bound = 1e-6
-        bound += ("pearson" in place) * rounding_of(scores) / max(scores.std(), 1e-30)
-        bound += ("spearman" in place) * change_of_spearman(scores)
-        assert actual == pytest.approx(expected, rel=1e-5, abs=bound, nan_ok=True), place
-    elif isinstance(expected, float):
-        assert actual == pytest.approx(expected, rel=1e-5, abs=1e-6), place
-    else:
-        assert actual == expected, place
-
-
-def rounding_of(scores):
-    return 32 * np.finfo(np.float32).eps * np.abs(scores).max()
-
-
-def change_of_spearman(scores):
-    """Returns how much Spearman's correlation may change if scores are rounded.
-
-    Scores that are as near as their rounding may be in any order among themselves, so that a rank
-    moves by at most their number less one. Between the correlations of x and of x + d with another
-    vector are at most 2 |d| / |x|, where x has a mean of 0.
-    """
-    edges = np.flatnonzero(np.diff(np.sort(scores)) > rounding_of(scores)) + 1
-    groups = np.split(np.arange(len(scores)), edges)
-    moves = np.concatenate([np.full(len(group), len(group) - 1) for group in groups])
-    ranks = np.concatenate([np.full(len(group), group.mean()) for group in groups])
-    length = np.linalg.norm(ranks - ranks.mean())
-    return 2 * np.linalg.norm(moves) / length if length else 2.0
 
 
 def assert_same_folder(actual, expected):
