@@ -52,7 +52,7 @@ def read_small(path):
     return data
 
 
-def possible_path(name):
+def possible_path(name: str | os.PathLike[str]) -> Path:
     """The `Path` of a name. Raises `InputError` if the system has none, as of a whole text."""
     path = Path(name)
     try:

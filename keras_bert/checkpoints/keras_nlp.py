@@ -35,6 +35,8 @@ _SIZES = {
     "type_vocab_size": "num_segments",
 }
 
+_DEFAULTS = {"dropout": 0.1, "max_sequence_length": 512, "num_segments": 2}
+
 _dense = functools.partial(dense, ends=(".kernel", ".bias"), transposed=False)
 _layer_norm = functools.partial(layer_norm, ends=(".gamma", ".beta"))
 
@@ -100,6 +102,7 @@ def load_keras_nlp(path):
     def message(error):
         # A RuntimeError is TensorFlow Text's, of a vocabulary that it does not take.
         expected = OSError | ValueError | KeyError | TypeError | AttributeError | RuntimeError
+        expected |= ArithmeticError  # of 0 heads
         if isinstance(error, expected):
             return f"{path} is not a whole keras-nlp preset: {reason_of(error)}."
         return None
@@ -108,10 +111,11 @@ def load_keras_nlp(path):
     for file in Path(path).rglob("*"):
         check_regular(file)
     with input_errors(message):
+        _check_size(path)
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
         their_tokenizer = keras_nlp.models.BertTokenizer.from_preset(str(path))
         vocabulary = their_tokenizer.get_vocabulary()
-        config = _config(backbone)
+        config = _config_of(backbone)
     encoder = _encoder(backbone, config, source=path)
     vocabulary = WordPieceVocabulary(vocabulary)
     check_vocabulary(vocabulary, config, source=path)
@@ -123,14 +127,32 @@ def from_keras_nlp(backbone):
 
     Raises ValueError for an invalid size, and InputError for a weight that is not finite.
     """
-    return _encoder(backbone, _config(backbone), source="the keras-nlp backbone")
+    return _encoder(backbone, _config_of(backbone), source="the keras-nlp backbone")
 
 
-def _config(backbone):
+def _check_size(path):
+    """Raises InputError if the config asks for a model that the files of weights cannot hold.
+
+    keras-nlp would build it first, of any number of layers.
+    """
+    config = _config(_DEFAULTS | _object(Path(path) / _CONFIG)["config"])
+    size = sum(file.stat().st_size for file in Path(path).glob("*.h5"))
+    if 0 < size < config.parameter_count():  # a parameter has 2 bytes or more
+        raise InputError(
+            f"{path}: {_CONFIG} asks for {config.parameter_count():,} parameters, but the files of "
+            f"weights have {size:,} bytes."
+        )
+
+
+def _config_of(backbone):
+    return _config({name: getattr(backbone, name) for name in _SIZES.values()})
+
+
+def _config(sizes):
     return BertConfig(
-        **{own_name: getattr(backbone, their_name) for own_name, their_name in _SIZES.items()},
+        **{own_name: sizes[their_name] for own_name, their_name in _SIZES.items()},
         hidden_act="gelu_new",
-        attention_probs_dropout_prob=backbone.dropout,
+        attention_probs_dropout_prob=sizes["dropout"],
         layer_norm_eps=_EPSILON,
     )
 

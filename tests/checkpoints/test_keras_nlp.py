@@ -88,6 +88,7 @@ def test_through_a_preset_folder(inputs, make_encoder, tokenizer, tmp_path):
         ("config.json", lambda content: {**content, "config": "BertBackbone"}),
         ("config.json", lambda content: content["config"].update(num_layers="two") or content),
         ("config.json", lambda content: content["config"].update(num_layers=0) or content),
+        ("config.json", lambda content: content["config"].update(num_layers=10**6) or content),
         ("tokenizer.json", lambda content: [content]),
     ],
 )
@@ -97,6 +98,17 @@ def test_a_preset_of_other_values_is_one_sentence(name, change, make_encoder, to
     path = tmp_path / "preset" / name
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with raises_input_error("not a whole keras-nlp preset"):
+        load_keras_nlp(tmp_path / "preset")
+
+
+@pytest.mark.parametrize("size", ["vocabulary_size", "intermediate_dim", "max_sequence_length"])
+def test_no_memory_is_taken_for_more_than_the_weights_are(size, make_encoder, tokenizer, tmp_path):
+    save_keras_nlp(make_encoder(hidden_act="gelu_new"), tokenizer, tmp_path / "preset")
+    path = tmp_path / "preset" / "config.json"
+    content = json.loads(path.read_text())
+    content["config"][size] = 10**12
+    path.write_text(json.dumps(content))
+    with raises_input_error("config.json asks for ... parameters, but the files of weights have"):
         load_keras_nlp(tmp_path / "preset")
 
 
