@@ -71,19 +71,6 @@ def expand(table, layers):
     ]
 
 
-def check_layers(shapes, layers, *, source, name="num_hidden_layers"):
-    """Raises InputError for more layers than foreign tensors, before `expand` makes a huge table.
-
-    `shapes` are those of the tensors by name; `source` names the file or folder, and `name` what
-    its config calls the number of layers.
-    """
-    if layers > len(shapes):
-        raise InputError(
-            f"{source} has {len(shapes)} tensors, but its config asks for {layers} layers "
-            f"({name}), which need more."
-        )
-
-
 def under(table, *, theirs):
     """The table with a prefix before all foreign names."""
     return [dataclasses.replace(line, theirs=theirs + line.theirs) for line in table]

@@ -99,11 +99,6 @@ def load_allennlp(path):
     with input_errors(message), h5py.File(weights_file, "r") as file:
         datasets = _datasets(file, source=weights_file)
         shapes = {name: dataset.shape for name, dataset in datasets.items()}
-        for name, count in (
-            ("n_layers", 2 * config.num_hidden_layers),
-            ("n_highway", config.num_highway_layers),
-        ):
-            rename.check_layers(shapes, count, source=str(weights_file), name=name)
         rename.check_shapes(
             shapes, _table(config), sizes=_sizes(config), source=f"{weights_file} ({options_file})"
         )

@@ -180,7 +180,6 @@ def load_google(path):
         labels = [f"LABEL_{i}" for i in range(count)]
         if "id2label" in config_json:
             labels = labels_from_config(config_json, source=source)
-    rename.check_layers(shapes, config.num_hidden_layers, source=str(prefix))
     encoder_table = rename.expand(_ENCODER, config.num_hidden_layers)
     pooler_table = _POOLER if has_pooler else []
     head_table = [line for head in heads for line in _HEADS[head]]

@@ -211,7 +211,6 @@ class PretrainedCheckpoint:
             for name, shape in self.shapes.items()
             if not name.startswith(self.names.head_prefixes)
         }
-        rename.check_layers(shapes, self.names.layers, source=str(self.name))
         table = self.names.table() + (self.names.pooler_table() if self.has_pooler else [])
         rename.check_shapes(shapes, table, sizes=self.names.sizes, source=str(self.name))
 
