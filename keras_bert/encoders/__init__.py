@@ -10,8 +10,6 @@ from typing import NamedTuple
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 
-_MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
-
 
 class Home(NamedTuple):
     """The places of the config and the encoder of a `model_type`, each as "module:Class"."""
@@ -103,7 +101,7 @@ def read_architecture(architecture, vocabulary):
     """Returns the `EncoderConfig` of new weights for a vocabulary.
 
     Raises `InputError` if the architecture is unknown, its file is not a config, it has a
-    smaller vocabulary, more than a thousand layers, or more weights than this machine's memory.
+    smaller vocabulary, or more weights than this machine's memory.
     """
     name = os.fspath(architecture)
     if is_preset(name):
@@ -125,12 +123,6 @@ def read_architecture(architecture, vocabulary):
         raise InputError(
             f"{name} describes a model of {parameters:,} parameters, which take "
             f"{4 * parameters >> 30:,} GiB. This machine has {memory >> 30:,} GiB of memory."
-        )
-    layers = config.num_hidden_states - 1
-    if layers > _MOST_LAYERS:
-        raise InputError(
-            f"{name} describes a model of {layers:,} layers. At most {_MOST_LAYERS:,} are "
-            "supported."
         )
     config.report_extra_keys(source=architecture)
     return config

@@ -197,7 +197,7 @@ def ask_for_many_layers(folder):
             "should contain one TensorFlow checkpoint",
         ),
         (shutil.rmtree, "no checkpoint"),
-        (ask_for_many_layers, "`num_hidden_layers` must be at most 10,000"),
+        (ask_for_many_layers, "`num_hidden_layers` must be at most 1,000"),
     ],
 )
 def test_a_checkpoint_that_cannot_be_loaded(folder, change, message):

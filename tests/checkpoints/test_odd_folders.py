@@ -247,7 +247,7 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
         (config(vocab_size=10**9), "word_embeddings.weight has the shape [15, 8]"),
         (config(num_hidden_layers=1), "encoder.layer.1... has no place"),
         (config(num_hidden_layers=3), "lacks the tensor encoder.layer.2."),
-        (config(num_hidden_layers=10**12), "`num_hidden_layers` must be at most 10,000"),
+        (config(num_hidden_layers=10**12), "`num_hidden_layers` must be at most 1,000"),
         (config(hidden_size=10**12), "Its config asks for [15, 1000000000000]"),
         (config(rotary=True), "rotary = True, which this encoder cannot compute"),
         (config(model_type="t5", d_model=8), "describes a 't5' model"),

@@ -192,7 +192,7 @@ BAD = {
     ),
     "a huge number of layers": (
         {"options": set_option("lstm", "n_layers", 10**9)},
-        "must be at most 10,000",
+        "must be at most 1,000",
     ),
     "more filters": (
         {"options": set_option("char_cnn", "filters", [[1, 4], [2, 5], [5, 7]])},

@@ -119,7 +119,7 @@ def test_a_preset_takes_changes_and_rejects_other_names():
         ({"initializer_range": 10**400}, "`initializer_range` must be a finite number"),
         ({"vocab_size": 10**400}, "`vocab_size` must be at most 9223372036854775807"),
         ({"num_hidden_layers": 0}, "`num_hidden_layers` must be at least 1"),
-        ({"num_hidden_layers": 10**9}, "`num_hidden_layers` must be at most 10,000"),
+        ({"num_hidden_layers": 10**9}, "`num_hidden_layers` must be at most 1,000"),
         ({"pad_token_id": 30}, "`pad_token_id` must be below `vocab_size`"),
         ({"is_decoder": 1}, "`is_decoder` must be true or false"),
         ({"model_type": "gpt2"}, "'gpt2'"),
@@ -140,7 +140,7 @@ def test_rejects_invalid_values(change, message):
 def test_no_memory_is_taken_for_layers_that_no_model_has(name):
     sizes = {"vocab_size": 30, "hidden_size": 8, "lstm_size": 8, "num_hidden_layers": 1}
     sizes |= {"model_type": "bilm", "character_filters": [[1, 2]], name: 10**9}
-    with pytest.raises(InputError, match=f"`{name}`.* must be at most 10,000"):
+    with pytest.raises(InputError, match=f"`{name}`.* must be at most 1,000"):
         read_config(sizes, source="a/config.json")
 
 

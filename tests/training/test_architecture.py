@@ -25,7 +25,7 @@ def sizes(vocabulary):
 
 @pytest.mark.parametrize(
     "change",
-    [{"vocab_size": 10**12}, {"num_hidden_layers": 10**9}, {"max_position_embeddings": 10**15}],
+    [{"vocab_size": 10**12}, {"max_position_embeddings": 10**15}],
 )
 def test_more_than_the_machine_holds_is_rejected_before_memory_is_taken(
     vocabulary, sizes, tmp_path, change
@@ -45,7 +45,7 @@ NARROW = {"hidden_size": 2, "intermediate_size": 2, "num_attention_heads": 1}
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({**NARROW, "num_hidden_layers": 10**6}, "a model of 1,000,000 layers. At most 1,000 are"),
+        ({**NARROW, "num_hidden_layers": 10**6}, "`num_hidden_layers` must be at most 1,000"),
         ({"model_type": "t5"}, "config.json describes a 't5' model. Supported ... bert"),
         ({"vocab_size": 88}, "has vocab_size 88, less than the 89 tokens of"),
     ],
