@@ -1,26 +1,32 @@
-"""Ingredients of pre-training, measured one at a time, each on the best of those before.
+"""Ingredients of pre-training, measured one at a time, and those that help together.
 
     python benchmarks/pretraining_ingredients.py --output runs/ingredients
+    python benchmarks/pretraining_ingredients.py --output runs/ingredients --cells
+    python benchmarks/pretraining_ingredients.py --output runs/ingredients --cells "Muon" "wsd"
     python benchmarks/pretraining_ingredients.py --output runs/ingredients --table
-    python benchmarks/pretraining_ingredients.py --output runs/look --minutes 1 --pairs 60
 
 pre-trains `tiny` on the novels but two for so many minutes: as `pretrain` did before (masked
-tokens, AdamW, linear decay), and with each of INGREDIENTS, which stays if it is better. Then the
-best two are trained with three seeds, and the best for --long minutes once. Better is the mean of
-two accuracies, which every model has: tags (UD English EWT) from 100 sentences and sentiment
-(SST-2) from 500, each at the rate and pooling that are best on dev. Beside them are the nats of a
-masked token in the two novels that are held back (of masked LMs; all have one vocabulary) and 1,000
-minimal pairs (minimal_pairs.py): of language models by the (pseudo-)log-likelihood of both
-sentences, of a discriminator by the log-probability that no token was replaced. Random weights of
-the same architecture are fine-tuned, too. Each pre-training and fine-tuning is a line of
-OUTPUT/results.jsonl; stopped and started again, it goes on, within a pre-training from its last
-checkpoint.
+tokens, AdamW, linear decay), with each of INGREDIENTS, and with all that are better than without.
+Then the best two are trained with three seeds, and the best for --long minutes once. Better is the
+mean of two accuracies, which every model has: tags (UD English EWT) from 100 sentences and
+sentiment (SST-2) from 500, each at the rate and pooling that are best on dev. Beside them are the
+nats of a masked token in the two novels that are held back (of masked LMs; all have one vocabulary)
+and 1,000 minimal pairs (minimal_pairs.py): of language models by the (pseudo-)log-likelihood of
+both sentences, of a discriminator by the log-probability that no token was replaced. Random weights
+of the same architecture are fine-tuned, too.
+
+Minutes are steps: how long a step of each takes is measured first, and nothing else may run
+meanwhile (`--cells` without names measures that alone). From then on other programs do no harm, and
+two processes with other --cells may share an output. Each result is a line of OUTPUT/results.jsonl;
+stopped and started again, it goes on, within a pre-training from its last checkpoint.
 """
 
 import argparse
 import functools
+import operator
 import statistics
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +50,11 @@ INGREDIENTS = {
     "replaced tokens": ({}, {"objective": "rtd"}, {}),
     "causal LM": ({}, {"objective": "causal-lm"}, {"preset": "tiny"}),
 }
+RANDOM, AS_BEFORE = "random weights", "masked LM as before"
+CELLS = {RANDOM: None, AS_BEFORE: START, **INGREDIENTS}
 MEASURED = ("tags, 100 sentences", "sentiment, 500 sentences")
-AS_BEFORE, RANDOM = "masked LM as before", "random weights"
+FEW_AND_MANY_STEPS = 100, 500
+ROUNDS = 2
 
 
 def main():
@@ -59,37 +68,59 @@ def main():
     parser.add_argument("--num-seeds", type=int, default=3, help="of the best two")
     parser.add_argument("--rates", type=float, nargs="+", default=[5e-4, 2e-3])
     parser.add_argument("--pairs", type=int, default=1000)
+    parser.add_argument("--cells", nargs="*", choices=CELLS, help="these alone, seed 0")
     parser.add_argument("--table", action="store_true", help="print what is known, and end")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    about = {"minutes": arguments.minutes, "rates": arguments.rates, "pairs": arguments.pairs}
+    about = {"rates": arguments.rates, "pairs": arguments.pairs}
     path = arguments.output / "results.jsonl"
     turns = Turns(path, about, lambda line: print(line, file=sys.stderr, flush=True))
     if not arguments.table:
-        measure_all(arguments, turns)
+        for name, ingredients in CELLS.items():
+            if ingredients is not None:
+                seconds_of_a_step(arguments, turns, name, ingredients)
+        names = CELLS if arguments.cells is None else arguments.cells
+        of = functools.partial(measured, arguments, turns)
+        scores = {name: of(name, CELLS[name], minutes=arguments.minutes) for name in names}
+        if arguments.cells is None:
+            measure_best(arguments, turns, of, scores)
     print(table(turns.lines()))
 
 
-def measure_all(arguments, turns):
-    """Every cell, in the order in which they depend on each other."""
-    of = functools.partial(measured, arguments, turns, minutes=arguments.minutes)
-    of(RANDOM, None)
-    known, chosen = {AS_BEFORE: START}, [AS_BEFORE]
-    scores = {AS_BEFORE: of(AS_BEFORE, START)}
-    for name, ingredient in INGREDIENTS.items():
-        # A causal LM in place of replaced tokens, and tiny in place of modern layers.
-        with_it = tuple(a | b for a, b in zip(known[chosen[-1]], ingredient, strict=True))
-        named = " + ".join([name] if chosen == [AS_BEFORE] else [*chosen[1:], name])
-        known[named], scores[named] = with_it, of(named, with_it)
-        if scores[named] > scores[known_best := " + ".join(chosen[1:]) or AS_BEFORE]:
-            chosen = [*chosen, name]
-            known[name] = with_it
-        print(f"{named}: {scores[named]:.4f}, before {scores[known_best]:.4f}", file=sys.stderr)
+def measure_best(arguments, turns, of, scores):
+    """What helps together; then the best two with more seeds, and the best for longer."""
+    better = [name for name in INGREDIENTS if scores[name] > scores[AS_BEFORE]]
+    better.sort(key=scores.get)  # of two objectives the better one is taken
+    cells = dict(CELLS)
+    if len(better) > 1:
+        together = " + ".join(better)
+        parts = zip(*(INGREDIENTS[name] for name in better), strict=True)
+        cells[together] = tuple(functools.reduce(operator.or_, part) for part in parts)
+        seconds_of_a_step(arguments, turns, together, cells[together])
+        scores[together] = of(together, cells[together], minutes=arguments.minutes)
     first, second = sorted(scores, key=scores.get, reverse=True)[:2]
     for seed in range(1, arguments.num_seeds):
         for name in (first, second):
-            of(name, known[name], seed=seed)
-    measured(arguments, turns, first, known[first], minutes=arguments.long)
+            of(name, cells[name], minutes=arguments.minutes, seed=seed)
+    of(first, cells[first], minutes=arguments.long)
+
+
+def seconds_of_a_step(arguments, turns, name, ingredients):
+    """Those of a run without its first steps, in which it is built; the fewest of some runs."""
+    vocab = books_vocabulary(arguments.output, arguments.data)
+    few, many = FEW_AND_MANY_STEPS
+
+    def timed(**turn):
+        seconds = []
+        for steps in (few, many):
+            with tempfile.TemporaryDirectory(dir=arguments.output) as folder:
+                run = Path(folder) / "run"
+                metrics = pretrained(arguments, vocab, run, ingredients, steps=steps)
+                seconds.append(metrics["seconds"])
+        return {"seconds": (seconds[1] - seconds[0]) / (many - few)}
+
+    rounds = ({"cell": name, "measure": "a step", "round": number} for number in range(ROUNDS))
+    return min(turns.result(turn, timed)["seconds"] for turn in rounds)
 
 
 def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
@@ -99,16 +130,15 @@ def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
     if ingredients is None:
         weights = {"architecture": write_architecture(output / "random.json"), "vocab": vocab}
     else:
-        rows, run, model = ingredients
+        steps = round(60 * minutes / seconds_of_a_step(arguments, turns, name, ingredients))
         label = f"{name}-{minutes:g}-{seed}".replace(" ", "-").replace("%", "percent")
         folder = output / f"pretrained-{label}"
         turns.result(
             {"cell": name, "minutes": minutes, "seed": seed, "measure": "pre-training"},
-            lambda **turn: pretrained(
-                arguments, vocab, folder, rows=rows, run=run, model=model,
-                minutes=minutes, seed=seed,
+            lambda **turn: pretrained_and_measured(
+                arguments, vocab, folder, ingredients, steps=steps, seed=seed
             ),
-        )  # fmt: skip
+        )
         weights = {"model": folder}
     accuracies = []
     for task in MEASURED:
@@ -132,27 +162,33 @@ def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
     return statistics.mean(accuracies)
 
 
-def pretrained(arguments, vocab, folder, *, rows, run, model, minutes, seed):
+def pretrained_and_measured(arguments, vocab, folder, ingredients, **given):
     """Pre-trains, and returns what is measured without labels."""
     from keras_bert.inference.evaluate import evaluate
-    from keras_bert.training.pretrain import pretrain
 
-    run = {**RUN, **run}
-    metrics = pretrain(
-        data=data_folder(arguments, vocab, **{**ROWS, **rows}),
-        output=folder,
-        architecture=architecture(folder.with_suffix(".json"), **model),
-        minutes=minutes,
-        checkpoint_every=200,
-        seed=seed,
-        **run,
-    )
-    found = {"millions of tokens": metrics["tokens"] / 1e6, "seconds": metrics["seconds"]}
-    if run.get("objective") is None:
+    metrics = pretrained(arguments, vocab, folder, ingredients, **given)
+    found = {"millions of tokens": metrics["tokens"] / 1e6, "steps": metrics["steps"]}
+    if ingredients[1].get("objective") is None:
         held_back = data_folder(arguments, vocab, books=HELD_BACK, **ROWS)
         found["nats"] = evaluate(model=folder, data=held_back)["masked_lm_loss"]
     pairs = minimal_pairs(arguments.pairs)
     return {**found, "pairs": accuracy(pairs, scores_of(folder, pairs))}
+
+
+def pretrained(arguments, vocab, folder, ingredients, *, steps, seed=0):
+    """Pre-trains for so many steps; returns what is in metrics.json."""
+    from keras_bert.training.pretrain import pretrain
+
+    rows, run, model = ingredients
+    return pretrain(
+        data=data_folder(arguments, vocab, **{**ROWS, **rows}),
+        output=folder,
+        architecture=architecture(folder.with_suffix(".json"), **model),
+        steps=steps,
+        checkpoint_every=1000,
+        seed=seed,
+        **{**RUN, **run},
+    )
 
 
 def architecture(path, *, preset="tiny"):
@@ -213,7 +249,7 @@ def table(lines):
     """The table of what is known; a cell that is not measured is a dash."""
     cells = {}
     for line in lines:
-        if "measure" in line:
+        if "minutes" in line and "measure" in line:
             row = cells.setdefault((line["cell"], line["minutes"]), {})
             found = line.get("score")
             values = {line["measure"]: found} if found is not None else line
