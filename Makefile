@@ -13,8 +13,9 @@ QUICKSTART := quickstart
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
 
-# Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs.
-PYTEST := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs. If one is killed, its
+# test fails and the other runs the rest: with a new one pytest-xdist waits for ever.
+PYTEST := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 # Everything that a user relies on. TensorFlow optimizes the graphs of commands that are started, and
 # in `make test-all` every other graph, too.

@@ -162,7 +162,7 @@ def test_the_loss_of_a_step_for_a_gpu_is_that_of_its_logits(name):
         with scope:
             task = make(task_class(name))
             inputs, labels = batch(task)
-            task.compile_defaults(keras.optimizers.SGD(1.0))
+            task.compile_defaults(keras.optimizers.SGD(0.1))
             losses.append(
                 task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
             )

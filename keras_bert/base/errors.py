@@ -99,7 +99,7 @@ class InputWarning(UserWarning):
 
 
 def warn_user(message):
-    """An `InputWarning` at the user's own line: the first caller that no installed package has."""
+    """An `InputWarning` at the user's own line: the first caller outside of installed packages."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and _is_installed(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1

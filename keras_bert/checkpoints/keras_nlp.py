@@ -34,7 +34,7 @@ _SIZES = {
     "max_position_embeddings": "max_sequence_length",
     "type_vocab_size": "num_segments",
 }
-
+# Arguments that a preset's config may leave out.
 _DEFAULTS = {"dropout": 0.1, "max_sequence_length": 512, "num_segments": 2}
 
 _dense = functools.partial(dense, ends=(".kernel", ".bias"), transposed=False)

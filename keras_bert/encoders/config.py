@@ -97,8 +97,7 @@ class EncoderConfig:
                     raise ValueError(f"`{name}` must be {expected}.")
                 raise ValueError(f"`{name}` must be {expected}. Received: {name}={value!r}.")
         layers = [n for n in self._own_fields() if n.startswith("num_") and n.endswith("_layers")]
-        most = _MOST_LAYERS
-        self._check(" ".join(layers), lambda count: count <= most, f"at most {most:,}")
+        self._check(" ".join(layers), lambda n: n <= _MOST_LAYERS, f"at most {_MOST_LAYERS:,}")
         misplaced = self.extra_keys.keys() & self.fields_by_key().keys()
         if misplaced:
             raise ValueError(

@@ -5,6 +5,7 @@ I in lower case has no dot.
 """
 
 import getpass
+import itertools
 import pickle
 import re
 import socket
@@ -71,11 +72,10 @@ PLACES = [f"ada {text[:8]} rome" for text in WHOLE]
 CUTS = [0, 1, 2, 3, 3, *range(103, COUNT, 128), COUNT]
 NAMES = ("input_ids", "input_mask", "segment_ids")
 # Precision -> how far a probability may be off, of heads whose logits are ten times as far apart as
-# any that was trained. Measured in seven draws of all kinds: at most 0.075, 0.004 and 0.035.
-BOUNDS = {"bfloat16": 0.15, "float16": 0.01, "int8": 0.1}
-# The least share of examples whose labels, tags and places are the same. Where two tags of a
-# frequent word are as likely, they change in many texts: measured in seven draws, 0.80.
-LEAST_SAME = 0.6
+# any that was trained, and the least share of labels, tags and places that are the same.
+# In six draws of all kinds probabilities were at most 0.075, 0.004 and 0.035 off, and of the others
+# at least 0.90, 0.98 and 0.86 the same.
+BOUNDS = {"bfloat16": (0.1, 0.85), "float16": (0.01, 0.97), "int8": (0.1, 0.8)}
 # What is no probability that has a size of its own: the difference is a share of that.
 IN_SIZE = {
     "regression": ["score"],
@@ -445,23 +445,32 @@ def decoded(row):
     return [np.atleast_1d(row[name])[:count].tolist() for name in names if name in row]
 
 
+def in_common(actual, wanted):
+    """The share of the words, places and labels of either answer that both have."""
+    actual, wanted = (
+        Counter(map(repr, itertools.zip_longest(*decoded(row)))) for row in (actual, wanted)
+    )
+    return (actual & wanted).total() / (actual | wanted).total() if actual | wanted else 1.0
+
+
 def check_near(name, outputs, expected, precision):
     """The answers to some requests in another precision, and the same in float32."""
-    bound = BOUNDS[precision]
+    bound, least = BOUNDS[precision]
     in_size = IN_SIZE.get(name, [])
     for actual, wanted in zip(outputs, expected, strict=True):
         for key in in_size:
             assert difference(wanted[key], actual[key], precision=precision) < 0.1
-    same = []
+    same = {}  # by answer: a text that is there many times counts once
     for actual, wanted in zip(
         answers_by_example(outputs), answers_by_example(expected), strict=True
     ):
-        same.append(decoded(actual) == decoded(wanted))
+        same[repr(wanted)] = in_common(actual, wanted)
         for key in {"score", "scores", "probabilities"} & {*actual} - {*in_size}:
-            if same[-1] or key == "probabilities":
+            if decoded(actual) == decoded(wanted) or key == "probabilities":
                 arrays = [np.atleast_1d(row[key])[: row.get("lengths")] for row in (actual, wanted)]
                 assert np.abs(np.subtract(*arrays)).max(initial=0) < bound, key
-    assert np.mean(same) >= LEAST_SAME, np.mean(same)
+    share = np.mean([*same.values()])
+    assert share >= least, share
 
 
 # Of these kinds each in one precision, and each precision for several kinds; the others are slow.
@@ -787,9 +796,8 @@ def test_only_operations_that_servers_have(asked):
 
 
 def test_nothing_tells_where_or_by_whom_it_was_made(folder):
-    # Not the checkout's own path: in /project it would be found in the name of ".../projection".
-    sources = {str(Path(keras_bert.__file__).parent), str(HERE.parent)}
-    places = {str(folder), *sources, sys.prefix, "/home/", "/tmp/"}
+    checkout = f"{Path(keras_bert.__file__).parents[1]}/"  # not "/project" of ".../projection"
+    places = {str(folder), checkout, sys.prefix, "/home/", "/tmp/"}
     names = {getpass.getuser(), socket.gethostname()} - {"root"}
     for path in folder.rglob("*"):
         if path.is_file():

@@ -86,10 +86,10 @@ ON_TENSORFLOW = pytest.mark.only_tensorflow
 
 
 # int8 rounds weights and inputs to 1/127 of the largest of a row or column, float8 to four bits
-# (and, uncalibrated, without a scale). Each bound is twice the largest share of forty draws.
+# (and, uncalibrated, without a scale). The largest shares of forty draws are 0.028 and 0.152.
 # Reading the bare whole numbers gives errors above 1.
 @ON_TENSORFLOW
-@pytest.mark.parametrize("mode, most", [("int8", 0.056), ("float8", 0.3)])
+@pytest.mark.parametrize("mode, most", [("int8", 0.04), ("float8", 0.3)])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_is_near_the_model_that_was_quantized(mode, most, dtype):
     _, model, before = quantized(mode, dtype)

@@ -211,7 +211,7 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
 
 
 def without_dropout(given, folder):
-    """The settings with another model."""
+    """The settings with a model that drops nothing, which is written into `folder`."""
     _, tokenizer = load(given["model"])
     dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     save_folder(
