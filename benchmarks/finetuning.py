@@ -200,8 +200,9 @@ def table(task, done):
 
 
 def spread(scores):
-    deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
-    return f"{statistics.mean(scores):.4f} ± {deviation:.4f}"
+    """Their mean, with the standard deviation if there is more than one."""
+    mean = f"{statistics.mean(scores):.4f}"
+    return f"{mean} ± {statistics.stdev(scores):.4f}" if len(scores) > 1 else mean
 
 
 if __name__ == "__main__":
