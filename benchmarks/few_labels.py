@@ -49,6 +49,17 @@ _SETTINGS_OF_WAYS = {
     "contrastive": {"contrastive": True},
 }
 
+# What is drawn, with the defaults of `finetune`.
+_SHOWN = {
+    "contrastive": "--contrastive",
+    "frozen": "head alone",
+    "plain": "all weights",
+    "zero-shot": "nearest description",
+    "lora": "LoRA",
+    "setfit": "SetFit's own trainer",
+}
+_TITLES = {"sst2": "SST-2, two labels", "authors": "sentences of eight authors"}
+
 
 def main():
     parser = argparse.ArgumentParser(
@@ -226,27 +237,30 @@ def draw(path, picture):
     from matplotlib import pyplot
 
     by_row = cells_of(path)
-    names = list(dict.fromkeys(data for data, _ in by_row))
+    known = {name for name, _ in by_row}
+    names = [name for name in DATA if name in known]
+    ways = {(way, None, None): shown for way, shown in _SHOWN.items()}
     figure, all_axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
     for axes, data in zip(all_axes[0], names, strict=True):
         rows = {count: row for (name, count), row in sorted(by_row.items()) if name == data}
-        for number, way in enumerate(dict.fromkeys(way for row in rows.values() for way in row)):
+        for number, (way, shown) in enumerate(ways.items()):
             scores = {
                 count: [cell["accuracy"] for cell in row[way]]
                 for count, row in rows.items()
                 if way in row
             }
             means = [statistics.mean(values) for values in scores.values()]
-            axes.plot([*scores], means, color=f"C{number}", label=way[0])
+            if means:
+                axes.plot([*scores], means, color=f"C{number}", label=shown)
             for count, values in scores.items():
                 axes.plot([count] * len(values), values, ".", color=f"C{number}", alpha=0.5)
-        axes.set(xscale="log", xlabel="texts per label", title=data, xticks=[*rows])
+        axes.set(xscale="log", xlabel="texts per label", title=_TITLES[data], xticks=[*rows])
         axes.set_xticklabels(map(str, rows))
         axes.minorticks_off()
-        axes.legend(frameon=False)
     all_axes[0, 0].set_ylabel("accuracy on 500 texts, %")
+    all_axes[0, -1].legend(frameon=False)
     figure.tight_layout()
-    figure.savefig(picture, dpi=110)
+    figure.savefig(picture, dpi=90)
 
 
 if __name__ == "__main__":
