@@ -192,13 +192,19 @@ def test_few_labels_are_told_of_it_with_a_model_of_text_vectors(given, tmp_path)
     encoder, tokenizer = load(given["model"])
     TextEmbedder(encoder, tokenizer, pooling="mean").save(tmp_path / "vectors")
     told = []
-    for number, name in enumerate(("vectors", "vectors", "plain")):
+    runs = (("vectors", 2, False), ("vectors", 2, True), ("vectors", 3, False), ("plain", 2, False))
+    for number, (name, labels, contrastive) in enumerate(runs):
         model = tmp_path / name if name == "vectors" else given["model"]
-        options = {"contrastive": number == 1, "epochs": 1, "output": tmp_path / str(number)}
+        known = [*WORDS_OF_LABELS][:labels]
+        train, dev = (
+            [row for row in given[part] if row["label"] in known] for part in ("train", "dev")
+        )
+        options = {"contrastive": contrastive, "epochs": 1, "output": tmp_path / str(number)}
+        given_data = {"model": model, "train": train, "dev": dev}
         lines = []
-        finetune(**{**given, **options, "model": model}, report=lines.append)
+        finetune(**{**given, **options, **given_data}, report=lines.append)
         told.append(any("--contrastive" in line for line in lines))
-    assert told == [True, False, False]
+    assert told == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ _NOT_WITH = (
     ("static_vectors", None),
 )
 
-# Up to so many texts of each label it was measured better than other training (docs/training.md).
+# Up to so many texts of each of two labels it was measured better than other training, and of eight
+# labels it was not (docs/training.md).
 _FEW = 64
 
 
@@ -97,15 +98,15 @@ class Contrastive(Part):
 
 
 def line_on_few_labels(settings, examples, labels):
-    """A line on a run without `contrastive` that has few examples, or None.
+    """A line on a run without `contrastive` that has few examples of two labels, or None.
 
     It is for a model with a pooling of its own, as models of text vectors have.
     """
     if settings.task != "classifier" or settings.contrastive or settings.freeze_encoder:
         return None
-    if len(labels) < 2 or len(examples) > _FEW * len(labels):
+    if len(labels) != 2 or len(examples) > _FEW * len(labels):
         return None
     return (
-        f"Note: with up to {_FEW} examples of each label a model of text vectors was more accurate "
-        "by `contrastive=True` (--contrastive)."
+        f"Note: with up to {_FEW} examples of each of two labels a model of text vectors was more "
+        "accurate by `contrastive=True` (--contrastive)."
     )
