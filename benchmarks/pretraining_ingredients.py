@@ -88,7 +88,7 @@ def main():
 
 
 def measure_best(arguments, turns, of, scores):
-    """What helps together; then the best two with more seeds, and the best for longer."""
+    """Measures what helps together, the best two with more seeds, and the best for longer."""
     better = [name for name in INGREDIENTS if scores[name] > scores[AS_BEFORE]]
     better.sort(key=scores.get)  # of two objectives the better one is taken
     cells = dict(CELLS)
@@ -106,7 +106,7 @@ def measure_best(arguments, turns, of, scores):
 
 
 def seconds_of_a_step(arguments, turns, name, ingredients):
-    """Those of a run without its first steps, in which it is built; the fewest of some runs."""
+    """Returns the least of some runs, without the first steps, in which the model is built."""
     vocab = books_vocabulary(arguments.output, arguments.data)
     few, many = FEW_AND_MANY_STEPS
 
