@@ -13,7 +13,7 @@ sentiment (SST-2) from 500, each at the rate and pooling that are best on dev. B
 nats of a masked token in the two novels that are held back (of masked LMs; all have one vocabulary)
 and 1,000 minimal pairs (minimal_pairs.py): of language models by the (pseudo-)log-likelihood of
 both sentences, of a discriminator by the log-probability that no token was replaced. Random weights
-of the same architecture are fine-tuned, too.
+of both architectures are fine-tuned, too.
 
 Minutes are steps: how long a step of each takes is measured first, and nothing else may run
 meanwhile (`--cells` without names measures that alone). From then on other programs do no harm, and
@@ -41,7 +41,6 @@ HELD_BACK = ("great_expectations.txt", "the_adventures_of_sherlock_holmes.txt")
 ROWS = {"objective": "mlm", "masking": "dynamic", "max_length": 64}
 RUN = {"batch_size": 32, "learning_rate": 2e-3}
 # What each changes of the rows, the run and the architecture.
-START = ({}, {}, {})
 INGREDIENTS = {
     "30 % masked": ({"mlm_probability": 0.3, "max_predictions": 20}, {}, {}),
     "wsd": ({}, {"schedule": "wsd"}, {}),
@@ -50,8 +49,14 @@ INGREDIENTS = {
     "replaced tokens": ({}, {"objective": "rtd"}, {}),
     "causal LM": ({}, {"objective": "causal-lm"}, {"preset": "tiny"}),
 }
-RANDOM, AS_BEFORE = "random weights", "masked LM as before"
-CELLS = {RANDOM: None, AS_BEFORE: START, **INGREDIENTS}
+AS_BEFORE = "masked LM as before"
+# Without a run: random weights.
+CELLS = {
+    "random weights": ({}, None, {}),
+    "modern layers, random weights": ({}, None, {"preset": "modern-tiny"}),
+    AS_BEFORE: ({}, {}, {}),
+    **INGREDIENTS,
+}
 MEASURED = ("tags, 100 sentences", "sentiment, 500 sentences")
 FEW_AND_MANY_STEPS = 100, 500
 ROUNDS = 2
@@ -77,7 +82,7 @@ def main():
     turns = Turns(path, about, lambda line: print(line, file=sys.stderr, flush=True))
     if not arguments.table:
         for name, ingredients in CELLS.items():
-            if ingredients is not None:
+            if ingredients[1] is not None:
                 seconds_of_a_step(arguments, turns, name, ingredients)
         names = CELLS if arguments.cells is None else arguments.cells
         of = functools.partial(measured, arguments, turns)
@@ -127,8 +132,9 @@ def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
     """Pre-trains if that is not done; returns the mean accuracy of the tasks on test."""
     output = arguments.output
     vocab = books_vocabulary(output, arguments.data)
-    if ingredients is None:
-        weights = {"architecture": write_architecture(output / "random.json"), "vocab": vocab}
+    if ingredients[1] is None:
+        initial = architecture(output / "random.json", **ingredients[2])
+        weights = {"architecture": initial, "vocab": vocab}
     else:
         steps = round(60 * minutes / seconds_of_a_step(arguments, turns, name, ingredients))
         label = f"{name}-{minutes:g}-{seed}".replace(" ", "-").replace("%", "percent")
