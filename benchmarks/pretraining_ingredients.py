@@ -95,7 +95,8 @@ def main():
 def measure_best(arguments, turns, of, scores):
     """Measures what helps together, the best two with more seeds, and the best for longer."""
     better = [name for name in INGREDIENTS if scores[name] > scores[AS_BEFORE]]
-    better.sort(key=scores.get)  # of two objectives the better one is taken
+    # An objective has the last word on the model, and of two the better one.
+    better.sort(key=lambda name: ("objective" in INGREDIENTS[name][1], scores[name]))
     cells = dict(CELLS)
     if len(better) > 1:
         together = " + ".join(better)
