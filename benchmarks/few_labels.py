@@ -239,11 +239,11 @@ def draw(path, picture):
     by_row = cells_of(path)
     known = {name for name, _ in by_row}
     names = [name for name in DATA if name in known]
-    ways = {(way, None, None): shown for way, shown in _SHOWN.items()}
+    ways = {(way, None, None): label for way, label in _SHOWN.items()}
     figure, all_axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
     for axes, data in zip(all_axes[0], names, strict=True):
         rows = {count: row for (name, count), row in sorted(by_row.items()) if name == data}
-        for number, (way, shown) in enumerate(ways.items()):
+        for number, (way, label) in enumerate(ways.items()):
             scores = {
                 count: [cell["accuracy"] for cell in row[way]]
                 for count, row in rows.items()
@@ -251,7 +251,7 @@ def draw(path, picture):
             }
             means = [statistics.mean(values) for values in scores.values()]
             if means:
-                axes.plot([*scores], means, color=f"C{number}", label=shown)
+                axes.plot([*scores], means, color=f"C{number}", label=label)
             for count, values in scores.items():
                 axes.plot([count] * len(values), values, ".", color=f"C{number}", alpha=0.5)
         axes.set(xscale="log", xlabel="texts per label", title=_TITLES[data], xticks=[*rows])

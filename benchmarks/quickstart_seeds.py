@@ -10,11 +10,12 @@ it goes on. A quickstart takes four minutes on two cores.
 """
 
 import argparse
+import json
 import statistics
 from pathlib import Path
 
 from keras_bert.inference.predict import predict
-from keras_bert.samples.quickstart import quickstart
+from keras_bert.samples.quickstart import QuickstartSizes, quickstart
 
 
 def main():
@@ -24,10 +25,14 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--num-seeds", type=int, default=10)
     parser.add_argument("--points", type=float, default=5.0, help="that pre-training is to give")
+    parser.add_argument("--architecture", type=Path, help="a config.json, in place of its own")
     arguments = parser.parse_args()
-    results = []
+    sizes, results = QuickstartSizes(), []
+    if arguments.architecture:
+        config = json.loads(arguments.architecture.read_text(encoding="utf-8"))
+        sizes = QuickstartSizes(architecture=config)
     for seed in range(arguments.num_seeds):
-        results.append(quickstart(arguments.output / f"seed-{seed}", seed=seed))
+        results.append(quickstart(arguments.output / f"seed-{seed}", sizes=sizes, seed=seed))
         print(one(results[-1]), flush=True)
     print("\n".join(table(results, points=arguments.points)))
     folders = [arguments.output / f"seed-{seed}" for seed in range(arguments.num_seeds)]
