@@ -3,6 +3,8 @@
     python benchmarks/pretraining_ingredients.py --output runs/ingredients
     python benchmarks/pretraining_ingredients.py --output runs/ingredients --cells
     python benchmarks/pretraining_ingredients.py --output runs/ingredients --cells "Muon" "wsd"
+    python benchmarks/pretraining_ingredients.py --output runs/ingredients \
+        --cells "30 % masked + modern layers" --seed 1 --minutes 60
     python benchmarks/pretraining_ingredients.py --output runs/ingredients --table
 
 pre-trains `tiny` on the novels but two for so many minutes: as `pretrain` did before (masked
@@ -73,7 +75,8 @@ def main():
     parser.add_argument("--num-seeds", type=int, default=3, help="of the best two")
     parser.add_argument("--rates", type=float, nargs="+", default=[5e-4, 2e-3])
     parser.add_argument("--pairs", type=int, default=1000)
-    parser.add_argument("--cells", nargs="*", choices=CELLS, help="these alone, seed 0")
+    parser.add_argument("--cells", nargs="*", help="these alone; several together by ' + '")
+    parser.add_argument("--seed", type=int, default=0, help="of --cells")
     parser.add_argument("--table", action="store_true", help="print what is known, and end")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -81,38 +84,41 @@ def main():
     path = arguments.output / "results.jsonl"
     turns = Turns(path, about, lambda line: print(line, file=sys.stderr, flush=True))
     if not arguments.table:
-        for name, ingredients in CELLS.items():
-            if ingredients[1] is not None:
-                seconds_of_a_step(arguments, turns, name, ingredients)
+        for name, (_, run, _) in CELLS.items():
+            if run is not None:
+                seconds_of_a_step(arguments, turns, name)
         names = CELLS if arguments.cells is None else arguments.cells
         of = functools.partial(measured, arguments, turns)
-        scores = {name: of(name, CELLS[name], minutes=arguments.minutes) for name in names}
+        scores = {name: of(name, seed=arguments.seed) for name in names}
         if arguments.cells is None:
-            measure_best(arguments, turns, of, scores)
+            measure_best(arguments, of, scores)
     print(table(turns.lines()))
 
 
-def measure_best(arguments, turns, of, scores):
+def measure_best(arguments, of, scores):
     """Measures what helps together, the best two with more seeds, and the best for longer."""
     better = [name for name in INGREDIENTS if scores[name] > scores[AS_BEFORE]]
     # An objective has the last word on the model, and of two the better one.
     better.sort(key=lambda name: ("objective" in INGREDIENTS[name][1], scores[name]))
-    cells = dict(CELLS)
     if len(better) > 1:
         together = " + ".join(better)
-        parts = zip(*(INGREDIENTS[name] for name in better), strict=True)
-        cells[together] = tuple(functools.reduce(operator.or_, part) for part in parts)
-        seconds_of_a_step(arguments, turns, together, cells[together])
-        scores[together] = of(together, cells[together], minutes=arguments.minutes)
+        scores[together] = of(together)
     first, second = sorted(scores, key=scores.get, reverse=True)[:2]
     for seed in range(1, arguments.num_seeds):
         for name in (first, second):
-            of(name, cells[name], minutes=arguments.minutes, seed=seed)
-    of(first, cells[first], minutes=arguments.long)
+            of(name, seed=seed)
+    of(first, minutes=arguments.long)
 
 
-def seconds_of_a_step(arguments, turns, name, ingredients):
+def ingredients_of(cell):
+    """What a cell changes, of several ingredients together all that they change."""
+    parts = zip(*(CELLS[name] for name in cell.split(" + ")), strict=True)
+    return tuple(functools.reduce(operator.or_, part) for part in parts)
+
+
+def seconds_of_a_step(arguments, turns, name):
     """Returns the least of some runs, without the first steps, in which the model is built."""
+    ingredients = ingredients_of(name)
     vocab = books_vocabulary(arguments.output, arguments.data)
     few, many = FEW_AND_MANY_STEPS
 
@@ -129,15 +135,16 @@ def seconds_of_a_step(arguments, turns, name, ingredients):
     return min(turns.result(turn, timed)["seconds"] for turn in rounds)
 
 
-def measured(arguments, turns, name, ingredients, *, minutes, seed=0):
+def measured(arguments, turns, name, *, minutes=None, seed=0):
     """Pre-trains if that is not done; returns the mean accuracy of the tasks on test."""
-    output = arguments.output
+    output, ingredients = arguments.output, ingredients_of(name)
+    minutes = minutes or arguments.minutes
     vocab = books_vocabulary(output, arguments.data)
     if ingredients[1] is None:
         initial = architecture(output / "random.json", **ingredients[2])
         weights = {"architecture": initial, "vocab": vocab}
     else:
-        steps = round(60 * minutes / seconds_of_a_step(arguments, turns, name, ingredients))
+        steps = round(60 * minutes / seconds_of_a_step(arguments, turns, name))
         label = f"{name}-{minutes:g}-{seed}".replace(" ", "-").replace("%", "percent")
         folder = output / f"pretrained-{label}"
         turns.result(
