@@ -10,7 +10,6 @@ it goes on. A quickstart takes four minutes on two cores.
 """
 
 import argparse
-import json
 import statistics
 from pathlib import Path
 
@@ -25,12 +24,11 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--num-seeds", type=int, default=10)
     parser.add_argument("--points", type=float, default=5.0, help="that pre-training is to give")
-    parser.add_argument("--architecture", type=Path, help="a config.json, in place of its own")
+    parser.add_argument("--architecture", help="a preset or a config.json, in place of its own")
     arguments = parser.parse_args()
     sizes, results = QuickstartSizes(), []
     if arguments.architecture:
-        config = json.loads(arguments.architecture.read_text(encoding="utf-8"))
-        sizes = QuickstartSizes(architecture=config)
+        sizes = QuickstartSizes(architecture=arguments.architecture)
     for seed in range(arguments.num_seeds):
         results.append(quickstart(arguments.output / f"seed-{seed}", sizes=sizes, seed=seed))
         print(one(results[-1]), flush=True)

@@ -25,14 +25,6 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SIZES = {
     "packages": [],
     "vocabulary": 400,
-    "architecture": {
-        "model_type": "bert",
-        "hidden_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-        "max_position_embeddings": 32,
-    },
     "max_length": 32,
     "steps": 4,
     "batch_size": 8,
@@ -83,7 +75,6 @@ def test_everything_is_left_in_the_output_folder(run):
         "messages/test.tsv",
         "tags/test.conll",
         "vocab.txt",
-        "architecture.json",
         "pretraining-data/COMPLETED",
         "pretrained/model/model.safetensors",
         "taggers/50-random/model/model.safetensors",

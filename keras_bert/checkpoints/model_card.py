@@ -165,14 +165,11 @@ def _base_model(model):
 
 
 def _training(config, base, settings, metrics):
-    start = settings.get("model")
-    if start is None and settings:
-        start = f"random weights ({settings.get('architecture') or 'tiny'})"
     labels = config.get("id2label")
     labels = labels if isinstance(labels, dict) else {}
     rows = [
         ("base model", base),
-        ("starting from", None if str(start).startswith("hf://") else _file_name(start)),
+        ("starting from", _start(settings)),
         ("training data", _file_name(settings.get("train") or settings.get("data"))),
         ("labels", ", ".join(map(str, labels.values()))),
         ("architecture", _sizes(config)),
@@ -183,6 +180,16 @@ def _training(config, base, settings, metrics):
         ("seed", settings.get("seed")),
     ]
     return [(name, value) for name, value in rows if value not in (None, "")]
+
+
+def _start(settings):
+    """What a run started from, as far as its card names no base model for it."""
+    model = settings.get("model") or settings.get("student")
+    if architecture := settings.get("architecture"):
+        return f"random weights ({_file_name(architecture)})"
+    if model is None and "model" in settings:
+        return "random weights"
+    return None if str(model).startswith("hf://") else _file_name(model)
 
 
 def _phases(setting):

@@ -7,7 +7,9 @@ from pathlib import Path
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.base.settings import Settings, required, setting
 from keras_bert.cli.command import command, console, report
+from keras_bert.records import CAUSAL_LM
 from keras_bert.tasks.pretraining import StaticVectorSettings
+from keras_bert.training.objective_settings import default_architecture
 
 _COLOURS = ("cyan", "yellow")
 _OUTCOMES = ("masked", "kept", "replaced")
@@ -114,22 +116,25 @@ def _start_from(vocab, data):
     return f"--model {shlex.quote(str(model))}{rate}"
 
 
-def new_encoder(card, vocabulary, *, architecture="tiny"):
+def new_encoder(card, vocabulary, *, architecture=None):
     """The flags that start pre-training on a data folder from random weights.
 
     Args:
         card: the `DatasetCard` of the folder.
         vocabulary: its `Vocabulary`.
-        architecture: a preset of BERT, for examples and a vocabulary that such a model takes.
+        architecture: the name of one for examples and a vocabulary that such a model takes; None is
+            the default one.
     """
     from keras_bert.encoders import read_architecture
 
     if vocabulary.algorithm == "wordpiece" and not vocabulary.continuations.any():
         return "--architecture static"  # whole words
-    flags = f"--architecture {architecture}"
+    has_mask = card.special_tokens.mask
+    architecture = architecture or default_architecture(card.objective if has_mask else CAUSAL_LM)
     if card.max_length > read_architecture(architecture, vocabulary).max_length:
-        flags = f"--architecture CONFIG_OF_{card.max_length}_POSITIONS.json"
-    return flags if card.special_tokens.mask else f"{flags} --objective causal-lm"
+        architecture = f"CONFIG_OF_{card.max_length}_POSITIONS.json"
+    flags = f"--architecture {architecture}"
+    return flags if has_mask else f"{flags} --objective causal-lm"
 
 
 def _summary(card):

@@ -54,7 +54,6 @@ _NAMES = (
     "taggers",
     "pretrained",
     "pretraining-data",
-    "architecture.json",
     "vocab.txt",
     "vocab.counts.tsv",
     "tags",
@@ -66,24 +65,11 @@ _NAMES = (
 _RUN = re.compile(r"(?:pretrained|spam|taggers/[^/]+)/(.+)")
 _DATA = re.compile(r"pretraining-data/(.+)")
 _FILE = re.compile(
-    r"(?:results|settings|architecture)\.json|ask\.py|vocab\.(?:counts\.tsv|txt)|"
+    r"(?:results|settings)\.json|ask\.py|vocab\.(?:counts\.tsv|txt)|"
     r"text/(?:(?:manual|docstrings)/[^/]+|messages)\.txt|messages/[a-z]+\.tsv|"
     r"tags/(?:train-\d+|[a-z]+)\.conll|"
     r"savedmodels/(?:(?:models|monitoring)\.config|spam/\d+/.+)"
 )
-
-# "tiny" with twice as many heads of half the size, so that the neighbours on both sides have two
-# each; without dropout, which is of no use for so few steps.
-ARCHITECTURE = {
-    "model_type": "bert",
-    "hidden_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 512,
-    "max_position_embeddings": 128,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
 
 SENTENCES = (
     "Buy these pills",
@@ -100,7 +86,7 @@ class QuickstartSizes:
         packages: the packages whose docstrings are read, besides the manual (see
             `write_docstrings`).
         vocabulary: the number of tokens, special ones included.
-        architecture: the fields of a config.json but for the vocabulary's size.
+        architecture: as `pretrain` takes it: a name, or the path of a config.json.
         max_length: tokens in a sequence of pre-training data and in a message, special ones
             included.
         eval_fraction: the fraction of the documents that is held out.
@@ -117,7 +103,7 @@ class QuickstartSizes:
 
     packages: Sequence[str] = PACKAGES
     vocabulary: int = 4000
-    architecture: Mapping[str, Any] = field(default_factory=lambda: dict(ARCHITECTURE))
+    architecture: str = "modern-tiny"
     max_length: int = 64
     eval_fraction: float = 0.03
     mlm_probability: float = 0.25
@@ -345,8 +331,6 @@ class QuickstartSteps:
         with self._step("vocabulary", "Learn a vocabulary", *_command("vocab", settings)) as done:
             learned = learn_vocabulary(**settings, force=True)
             done(f"{len(learned.vocabulary):,} tokens from {learned.words:,} words")
-        config = {**self.sizes.architecture, "vocab_size": len(learned.vocabulary)}
-        write_json(self.path("architecture.json"), config)
 
     def make_records(self):
         from data_gen.pretraining_data import pretraining_data
@@ -380,7 +364,7 @@ class QuickstartSteps:
         settings = {
             "data": self.path("pretraining-data"),
             "output": self.path("pretrained"),
-            "architecture": self.path("architecture.json"),
+            "architecture": self.sizes.architecture,
             "steps": self.sizes.steps,
             "batch_size": self.sizes.batch_size,
             "learning_rate": self.sizes.learning_rate,
@@ -442,9 +426,11 @@ class QuickstartSteps:
 
     def _starts(self):
         """The settings for random and for pre-trained weights."""
-        architecture, vocab = self.path("architecture.json"), self.path("vocab.txt")
         return {
-            "random": {"architecture": architecture, "vocab": vocab},
+            "random": {
+                "architecture": self.sizes.architecture,
+                "vocab": self.path("vocab.txt"),
+            },
             "pretrained": {"model": self.path("pretrained", "model")},
         }
 

@@ -11,6 +11,15 @@ from keras_bert.records import (
 )
 
 
+def default_architecture(objective: str) -> str:
+    """The name of the architecture that random weights are of, if none is given.
+
+    ModernBERT's layers learn more in the same time (docs/benchmarks.md, "Choices of
+    pre-training"); they have no objective of pairs and none of the next token.
+    """
+    return "modern-tiny" if objective in ("mlm", "span", REPLACED_TOKENS) else "tiny"
+
+
 class ObjectiveSettings(Settings):
     """The objective of a run, and the settings that only some objectives have."""
 

@@ -47,6 +47,7 @@ from keras_bert.tasks.pretraining.pretrainer import (
 from keras_bert.tasks.pretraining.replaced_tokens import ReplacedTokenPretrainer
 from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram
 from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.training.objective_settings import default_architecture
 from keras_bert.training.settings import PretrainSettings
 
 # The task that each objective of a data job trains.
@@ -127,7 +128,9 @@ def pretraining_task_class(folder, settings):
 
 def _default_objective(data_objective, settings):
     """Returns the objective of the data, or the first of an encoder that does not support it."""
-    architecture = os.fspath(settings.architecture or "tiny")
+    if settings.model is None and settings.architecture is None:
+        return data_objective  # which the default architecture has
+    architecture = os.fspath(settings.architecture or "")
     if settings.model is not None:
         path = find_model_folder(settings.model) / CONFIG
         model_type = read_config(read_json(path), source=str(path)).model_type
@@ -154,7 +157,7 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
 
 def _from_random(task_class, folders, tokenizer, settings, report):
     """The same with random weights."""
-    architecture = settings.architecture or "tiny"
+    architecture = settings.architecture or default_architecture(_objective(task_class))
     config = read_architecture(architecture, tokenizer.vocabulary)
     _check_objective(config, task_class)
     for folder in folders:
@@ -278,9 +281,7 @@ def _options(task_class, settings, source=None):
 def _check_objective(config, task_class):
     """Raises InputError if an encoder does not support the objective of a task."""
     supported = encoder_class(config.model_type).OBJECTIVES
-    names = {trained: name for name, trained in _TASKS.items()}
-    names |= {trained: name for name, trained in _TASKS_OF_TEXTS.items()}
-    objective = {**names, MaskedCausalLM: "mlm"}[task_class]
+    objective = _objective(task_class)
     if objective not in supported:
         raise InputError.naming(
             "A {} encoder cannot be pre-trained with the objective {}. Choose {objective} from: "
@@ -289,3 +290,9 @@ def _check_objective(config, task_class):
             objective,
             ", ".join(supported),
         )
+
+
+def _objective(task_class):
+    """The objective that a class of task is trained for."""
+    names = {trained: name for name, trained in (_TASKS | _TASKS_OF_TEXTS).items()}
+    return {**names, MaskedCausalLM: "mlm"}[task_class]

@@ -278,7 +278,8 @@ class PretrainSettings(ObjectiveSettings, RunSettings):
         None,
         help=f"start from random weights: {ARCHITECTURES}",
         unit="NAME|FILE",
-        default_help="tiny, if no model is given",
+        default_help="modern-tiny, or tiny for pairs of segments and for next tokens, if no model "
+        "is given",
         instead_of="model",
         common=True,
     )

@@ -236,18 +236,20 @@ def test_the_next_step_after_a_model_of_each_task_type(task, tmp_path, monkeypat
     assert next_steps(capsys.readouterr().out) == [expected]
 
 
-def card_of(length=128, special=None):
+def card_of(objective, length=128, special=None):
     special = SpecialTokens(mask="[MASK]") if special is None else special
-    return SimpleNamespace(max_length=length, special_tokens=special)
+    return SimpleNamespace(objective=objective, max_length=length, special_tokens=special)
 
 
 def test_a_new_encoder_takes_the_examples_and_the_vocabulary():
-    assert new_encoder(card_of(512), SUBWORDS) == "--architecture tiny"
-    assert new_encoder(card_of(513), SUBWORDS, architecture="mini") == (
+    assert new_encoder(card_of("mlm-nsp", 512), SUBWORDS) == "--architecture tiny"
+    assert new_encoder(card_of("mlm-nsp", 513), SUBWORDS) == (
         "--architecture CONFIG_OF_513_POSITIONS.json"
     )
-    assert new_encoder(card_of(513), WORDS) == "--architecture static"
-    without_mask = card_of(special=SpecialTokens(eos="</s>"))
+    for objective in ("mlm", "span"):
+        assert new_encoder(card_of(objective, 513), SUBWORDS) == "--architecture modern-tiny"
+    assert new_encoder(card_of("mlm", 513), WORDS) == "--architecture static"
+    without_mask = card_of("mlm", special=SpecialTokens(eos="</s>"))
     assert new_encoder(without_mask, SUBWORDS) == "--architecture tiny --objective causal-lm"
 
 

@@ -53,6 +53,7 @@ def folders(tmp_path_factory):
         "span": make_data_folder(root / "span", objective="span", masking="dynamic", **sizes),
         "mlm-sop": make_data_folder(root / "sop", objective="mlm-sop", **sizes),
         "mlm": make_data_folder(root / "mlm", objective="mlm", **sizes),
+        "mlm-nsp": make_data_folder(root / "nsp", **sizes),
         "untested": make_data_folder(root / "untested", objective="span", rows=9, eval_examples=0),
     }
 
@@ -358,6 +359,25 @@ def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unint
     untied = {"cls.predictions.decoder.weight": np.zeros((len(VOCABULARY), 16), np.float32)}
     with raises_input_error("decoder.weight differs from ...word_emb"):
         begun("mlm", model=changed(folder, tmp_path / "untied", tensors=lambda x: x | untied))
+
+
+DEFAULTS = [
+    ("mlm", {}, "modernbert"),
+    ("mlm", {"causal_fraction": 0.25}, "modernbert"),
+    ("mlm", {"objective": "rtd"}, "modernbert"),
+    ("mlm", {"objective": "causal-lm"}, "bert"),
+    ("span", {}, "modernbert"),
+    ("mlm-sop", {}, "bert"),
+    ("mlm-nsp", {}, "bert"),
+]
+
+
+@pytest.mark.parametrize(("rows", "settings", "expected"), DEFAULTS)
+def test_the_default_architecture_has_the_objective(begun, rows, settings, expected):
+    task = begun(rows, architecture=None, **settings)
+    config = task.encoder.config
+    assert (config.model_type, config.hidden_size) == (expected, 128)
+    assert settings.get("objective", rows) in task.encoder.OBJECTIVES
 
 
 def test_a_weight_of_0_trains_masked_spans_without_the_head(begun, folders):

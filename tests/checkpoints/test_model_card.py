@@ -1,4 +1,6 @@
-"""The model card of a text embedder: what the hub needs to know of it."""
+"""The model card: what a model started from, and what the hub needs to know of it."""
+
+import pytest
 
 from keras_bert.checkpoints.model_card import model_card
 
@@ -20,3 +22,23 @@ def test_one_that_opens_here_alone_does_not():
         card = model_card(config)
         assert 'library_name: "transformers"' in card and "SentenceTransformer" not in card
         assert ("AutoModel" in card) == (config is CONFIG)
+
+
+STARTS = [
+    ({"model": "runs/spam"}, "spam"),
+    ({"student": "runs/small"}, "small"),
+    ({"model": None, "architecture": "tiny"}, "random weights (tiny)"),
+    ({"model": None, "architecture": "runs/mine.json"}, "random weights (mine.json)"),
+    ({"model": None, "architecture": None}, "random weights"),
+    ({"keep_layers": [0, 2], "architecture": None, "student": None}, None),
+    ({"model": "hf://owner/name"}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), STARTS)
+def test_it_says_what_the_model_started_from(settings, expected):
+    rows = [
+        line for line in model_card(CONFIG, settings=settings).splitlines() if "starting" in line
+    ]
+    assert rows == ([] if expected is None else [f"| starting from | {expected} |"])
