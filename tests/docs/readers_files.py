@@ -419,12 +419,3 @@ def write_files(page: str, folder: Path) -> None:
             path.write_text(content, encoding="utf-8")
         else:
             content(path)
-    if page == "docs/pretraining.md":
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 4}
-        config = {
-            **sizes,
-            "intermediate_size": 16,
-            "max_position_embeddings": 64,
-            "vocab_size": 200,
-        }
-        (folder / "quickstart" / "architecture.json").write_text(json.dumps(config))
