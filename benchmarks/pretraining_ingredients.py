@@ -111,7 +111,7 @@ def measure_best(arguments, of, scores):
 
 
 def ingredients_of(cell):
-    """What a cell changes, of several ingredients together all that they change."""
+    """All that the ingredients of a cell change of the rows, the run and the architecture."""
     parts = zip(*(CELLS[name] for name in cell.split(" + ")), strict=True)
     return tuple(functools.reduce(operator.or_, part) for part in parts)
 

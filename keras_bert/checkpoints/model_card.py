@@ -183,7 +183,7 @@ def _training(config, base, settings, metrics):
 
 
 def _start(settings):
-    """What a run started from, as far as its card names no base model for it."""
+    """Names what a run started from, unless that is a model of the hub, the card's base model."""
     model = settings.get("model") or settings.get("student")
     if architecture := settings.get("architecture"):
         return f"random weights ({_file_name(architecture)})"
