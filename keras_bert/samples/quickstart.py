@@ -107,7 +107,7 @@ class QuickstartSizes:
     max_length: int = 64
     eval_fraction: float = 0.03
     mlm_probability: float = 0.25
-    steps: int = 1500
+    steps: int = 1100
     batch_size: int = 32
     learning_rate: float = 2e-3
     tagged: Sequence[int] = (50, 120, 240)
