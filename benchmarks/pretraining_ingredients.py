@@ -75,10 +75,14 @@ def main():
     parser.add_argument("--num-seeds", type=int, default=3, help="of the best two")
     parser.add_argument("--rates", type=float, nargs="+", default=[5e-4, 2e-3])
     parser.add_argument("--pairs", type=int, default=1000)
-    parser.add_argument("--cells", nargs="*", help="these alone; several together by ' + '")
+    parser.add_argument(
+        "--cells", nargs="*", type=cell, help="these alone; ingredients together by ' + '"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of --cells")
     parser.add_argument("--table", action="store_true", help="print what is known, and end")
     arguments = parser.parse_args()
+    if arguments.seed and arguments.cells is None:
+        parser.error("--seed is for --cells.")
     arguments.output.mkdir(parents=True, exist_ok=True)
     about = {"rates": arguments.rates, "pairs": arguments.pairs}
     path = arguments.output / "results.jsonl"
@@ -108,6 +112,13 @@ def measure_best(arguments, of, scores):
         for name in (first, second):
             of(name, seed=seed)
     of(first, minutes=arguments.long)
+
+
+def cell(name):
+    """The name of a cell, or of ingredients together; an error of argparse for another."""
+    if name in CELLS or all(part in INGREDIENTS for part in name.split(" + ")):
+        return name
+    raise argparse.ArgumentTypeError(f"unknown: {name!r}. Choose from {', '.join(CELLS)}.")
 
 
 def ingredients_of(cell):

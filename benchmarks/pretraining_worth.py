@@ -99,11 +99,11 @@ def books_vocabulary(output, data):
     return vocab
 
 
-def write_architecture(path, *, preset="tiny", heads=4, dropout=0.0):
+def write_architecture(path, *, preset="tiny", tokens=TOKENS, heads=4, dropout=0.0):
     """Writes a config.json; returns `path`."""
     config = BertConfig.preset(
         preset,
-        vocab_size=TOKENS,
+        vocab_size=tokens,
         num_attention_heads=heads,
         max_position_embeddings=256,
         hidden_dropout_prob=dropout,

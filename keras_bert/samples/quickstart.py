@@ -427,10 +427,7 @@ class QuickstartSteps:
     def _starts(self):
         """The settings for random and for pre-trained weights."""
         return {
-            "random": {
-                "architecture": self.sizes.architecture,
-                "vocab": self.path("vocab.txt"),
-            },
+            "random": {"architecture": self.sizes.architecture, "vocab": self.path("vocab.txt")},
             "pretrained": {"model": self.path("pretrained", "model")},
         }
 

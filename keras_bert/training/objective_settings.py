@@ -12,10 +12,10 @@ from keras_bert.records import (
 
 
 def default_architecture(objective: str) -> str:
-    """The name of the architecture that random weights are of, if none is given.
+    """Returns the architecture of a run to which neither one nor a model is given.
 
     ModernBERT's layers learn more in the same time (docs/benchmarks.md, "Choices of
-    pre-training"); they have no objective of pairs and none of the next token.
+    pre-training"), but neither pairs of segments nor next tokens.
     """
     return "modern-tiny" if objective in ("mlm", "span", REPLACED_TOKENS) else "tiny"
 

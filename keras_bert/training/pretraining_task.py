@@ -128,12 +128,12 @@ def pretraining_task_class(folder, settings):
 
 def _default_objective(data_objective, settings):
     """Returns the objective of the data, or the first of an encoder that does not support it."""
-    if settings.model is None and settings.architecture is None:
-        return data_objective  # which the default architecture has
-    architecture = os.fspath(settings.architecture or "")
+    architecture = settings.architecture and os.fspath(settings.architecture)
     if settings.model is not None:
         path = find_model_folder(settings.model) / CONFIG
         model_type = read_config(read_json(path), source=str(path)).model_type
+    elif architecture is None:
+        return data_objective  # which the default architecture has
     elif not is_preset(architecture):
         model_type = read_config(read_json(architecture), source=architecture).model_type
     elif architecture in presets():
